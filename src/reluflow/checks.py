@@ -1,0 +1,100 @@
+"""Validation of arguments, shared by the values, the generators and the engines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from reluflow.errors import InputError
+
+Array = NDArray[np.float64]
+
+
+def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
+    """Return a read-only float64 copy of finite real numbers with ``ndim`` axes."""
+    try:
+        raw = np.asarray(values)
+    except ValueError as error:
+        reason = str(error)
+        raise InputError(
+            f"`{name}` is not a rectangular array ({reason}). Give rows of equal length."
+        ) from None
+    if raw.dtype.kind not in "biuf":
+        raise InputError(
+            f"`{name}` has dtype {raw.dtype}, not real numbers. Convert it with `.astype(float)` first."
+        )
+    if raw.ndim != ndim:
+        raise InputError(
+            f"`{name}` has shape {raw.shape}; {ndim} axes are needed. Reshape it before passing it."
+        )
+    array = np.array(raw, dtype=np.float64, order="C")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise InputError(
+            f"`{name}` has {int(bad.sum())} non-finite entries (first: {array[where]} at {where}). "
+            "Gradient flow is undefined there. Drop or replace them."
+        )
+    array.setflags(write=False)
+    return array
+
+
+def number(
+    value: Any,
+    name: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    below: float | None = None,
+    infinite: bool = False,
+) -> float:
+    """Return ``value`` as a float inside the stated range; ``infinite`` allows +-inf."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise InputError(f"`{name}` is {value!r}, not a number. Pass a real number.")
+    result = float(value)
+    if np.isnan(result) or (np.isinf(result) and not infinite):
+        raise InputError(f"`{name}` is {result}. Pass a finite number.")
+    for bound, ok, words in (
+        (above, above is None or result > above, "above"),
+        (at_least, at_least is None or result >= at_least, "at least"),
+        (at_most, at_most is None or result <= at_most, "at most"),
+        (below, below is None or result < below, "below"),
+    ):
+        if not ok:
+            raise InputError(f"`{name}` is {result:g}; it must be {words} {bound:g}. Change it.")
+    return result
+
+
+def whole(value: Any, name: str, *, at_least: int = 1) -> int:
+    """Return ``value`` as an int that is at least ``at_least``."""
+    is_whole = isinstance(value, (int, np.integer)) or (
+        isinstance(value, float) and value.is_integer()
+    )
+    if isinstance(value, bool) or not is_whole:
+        raise InputError(f"`{name}` is {value!r}, not a whole number. Pass an integer.")
+    if int(value) < at_least:
+        raise InputError(f"`{name}` is {int(value)}; it must be at least {at_least}. Change it.")
+    return int(value)
+
+
+def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``allowed``."""
+    if value not in allowed:
+        listed = ", ".join(repr(word) for word in allowed)
+        raise InputError(f"`{name}` is {value!r}; it must be one of {listed}.")
+    return str(value)
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """Turn an int seed or a Generator into a Generator; refuse anything implicit."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise InputError(
+            f"`seed` is {seed!r}. Pass a non-negative int or a numpy.random.Generator; "
+            "draws without a seed cannot be repeated."
+        )
+    return np.random.default_rng(int(seed))

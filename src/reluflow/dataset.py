@@ -1,0 +1,112 @@
+"""Dataset: labelled points, validated once and frozen."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluflow.checks import Array, real_array
+from reluflow.errors import InputError
+
+if TYPE_CHECKING:
+    from reluflow.network import Network
+
+
+class Dataset:
+    """Points ``X`` (n, d), one a row, with labels ``y`` (n,) and what is known about them.
+
+    Parameters
+    ----------
+    X : (n, d) array
+        Points; no row may be zero (a zero point never activates a neuron).
+    y : (n,) array
+        Labels.
+    teacher : (d,) array or Network, optional
+        What generated the labels.
+    name : str, optional
+        A name for tables and figures.
+    ambient_dim : int, optional
+        Dimension of the space the points came from, if ``X`` is a reduced factor of them.
+    spectrum : (k,) array, optional
+        Eigenvalues of the population covariance, where a generator knows them.
+
+    Examples
+    --------
+    >>> Dataset([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]).gram
+    array([[1., 0.],
+           [0., 4.]])
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        teacher: ArrayLike | Network | None = None,
+        name: str | None = None,
+        ambient_dim: int | None = None,
+        spectrum: ArrayLike | None = None,
+    ) -> None:
+        self.X: Array = real_array(X, "X", 2)
+        self.y: Array = real_array(y, "y", 1)
+        self.n, self.d = self.X.shape
+        if self.n == 0 or self.d == 0:
+            raise InputError(f"`X` has shape {self.X.shape}: it is empty. Give at least one point.")
+        if len(self.y) != self.n:
+            raise InputError(
+                f"`X` has {self.n} rows but `y` has {len(self.y)} labels. Give one label a row."
+            )
+        zero = np.flatnonzero(~self.X.any(axis=1))
+        if len(zero):
+            raise InputError(
+                f"`X` has {len(zero)} zero rows (first: {zero[0]}). A zero point never activates a "
+                "neuron, so its label cannot be learned. Drop it, or add a bias coordinate."
+            )
+        self.teacher = _teacher(teacher, self.d)
+        self.name = name
+        self.ambient_dim = ambient_dim
+        self.spectrum = None if spectrum is None else real_array(spectrum, "spectrum", 1)
+
+    @cached_property
+    def gram(self) -> Array:
+        """The matrix ``X X^T`` (n, n), computed on first use."""
+        gram: Array = self.X @ self.X.T
+        gram.setflags(write=False)
+        return gram
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of the points and labels, equal for equal data."""
+        digest = hashlib.sha256(f"{self.n},{self.d};".encode())
+        digest.update(self.X.tobytes())
+        digest.update(self.y.tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dataset) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        label = f"{self.name!r}, " if self.name else ""
+        return f"Dataset({label}n={self.n}, d={self.d})"
+
+
+def _teacher(teacher: Any, d: int) -> Array | Network | None:
+    if teacher is None or hasattr(teacher, "predict"):
+        if teacher is not None and teacher.d != d:
+            raise InputError(
+                f"`teacher` takes {teacher.d} inputs but the points have {d}. Make them agree."
+            )
+        return teacher  # type: ignore[no-any-return]
+    vector = real_array(teacher, "teacher", 1)
+    if len(vector) != d:
+        raise InputError(
+            f"`teacher` has {len(vector)} entries but the points have {d}. Make them agree."
+        )
+    return vector

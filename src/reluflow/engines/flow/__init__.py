@@ -1,0 +1,1 @@
+"""Gradient flow: exact between events, event by event; one idea per file."""
