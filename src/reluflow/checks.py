@@ -22,9 +22,7 @@ def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
             f"`{name}` is not a rectangular array ({reason}). Give rows of equal length."
         ) from None
     if raw.dtype.kind not in "biuf":
-        raise InputError(
-            f"`{name}` has dtype {raw.dtype}, not real numbers. Convert it with `.astype(float)` first."
-        )
+        raise InputError(f"`{name}` has dtype {raw.dtype}, not real numbers. Use `.astype(float)`.")
     if raw.ndim != ndim:
         raise InputError(
             f"`{name}` has shape {raw.shape}; {ndim} axes are needed. Reshape it before passing it."
