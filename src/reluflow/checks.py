@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ Array = NDArray[np.float64]
 
 def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
     """Return a read-only float64 copy of finite real numbers with ``ndim`` axes."""
+    if np.ma.is_masked(values):
+        raise InputError(f"`{name}` is a masked array with missing entries. Drop or fill them.")
     try:
         raw = np.asarray(values)
-    except ValueError as error:
-        reason = str(error)
+    except (TypeError, ValueError) as error:
+        reason = str(error).split(". ")[0].rstrip(".")
         raise InputError(
             f"`{name}` is not a rectangular array ({reason}). Give rows of equal length."
         ) from None
@@ -27,7 +30,8 @@ def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
         raise InputError(
             f"`{name}` has shape {raw.shape}; {ndim} axes are needed. Reshape it before passing it."
         )
-    array = np.array(raw, dtype=np.float64, order="C")
+    with np.errstate(over="ignore"):  # a long double may overflow here; reported as non-finite
+        array = np.array(raw, dtype=np.float64, order="C")
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
@@ -35,6 +39,11 @@ def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
             f"`{name}` has {int(bad.sum())} non-finite entries (first: {array[where]} at {where}). "
             "Gradient flow is undefined there. Drop or replace them."
         )
+    return read_only(array)
+
+
+def read_only(array: Array) -> Array:
+    """Mark an array of a frozen value so that nobody changes it in place."""
     array.setflags(write=False)
     return array
 
@@ -52,7 +61,10 @@ def number(
     """Return ``value`` as a float inside the stated range; ``infinite`` allows +-inf."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise InputError(f"`{name}` is {value!r}, not a number. Pass a real number.")
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        result = float("inf") if value > 0 else float("-inf")
     if np.isnan(result) or (np.isinf(result) and not infinite):
         raise InputError(f"`{name}` is {result}. Pass a finite number.")
     for bound, ok, words in (
@@ -80,10 +92,26 @@ def whole(value: Any, name: str, *, at_least: int = 1) -> int:
 
 def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     """Return ``value`` if it is one of ``allowed``."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
-        raise InputError(f"`{name}` is {value!r}; it must be one of {listed}.")
-    return str(value)
+        raise InputError(
+            f"`{name}` is {value!r}; it must be one of {listed}.{nearest(value, allowed)}"
+        )
+    return value
+
+
+def nearest(value: Any, allowed: Iterable[str]) -> str:
+    """A sentence that names the allowed word closest to ``value``; empty if none is close.
+
+    Examples
+    --------
+    >>> nearest("sqare", ["square", "logistic"])
+    " Did you mean 'square'?"
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(str(value).lower(), list(allowed), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def generator(seed: Any) -> np.random.Generator:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.checks import Array, real_array
+from reluflow.checks import Array, read_only, real_array, whole
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
     from reluflow.network import Network
+
+LARGEST = 1e150
 
 
 class Dataset:
@@ -66,17 +68,33 @@ class Dataset:
                 f"`X` has {len(zero)} zero rows (first: {zero[0]}). A zero point never activates a "
                 "neuron, so its label cannot be learned. Drop it, or add a bias coordinate."
             )
+        self._check_magnitudes()
+        if name is not None and not isinstance(name, str):
+            raise InputError(f"`name` is {name!r}, not text. Pass a string or None.")
         self.teacher = _teacher(teacher, self.d)
         self.name = name
-        self.ambient_dim = ambient_dim
+        self.ambient_dim = None if ambient_dim is None else whole(ambient_dim, "ambient_dim")
         self.spectrum = None if spectrum is None else real_array(spectrum, "spectrum", 1)
+
+    def _check_magnitudes(self) -> None:
+        """Refuse values whose squares leave the range of floats: every Gram entry needs them."""
+        sizes = np.abs(self.X).max(axis=1)
+        for name, values, bad in (
+            ("X", sizes, (sizes > LARGEST) | (sizes < 1 / LARGEST)),
+            ("y", self.y, np.abs(self.y) > LARGEST),
+        ):
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                raise InputError(
+                    f"`{name}` has entries of size {abs(values[row]):.3g} (first: row {row}). "
+                    "Their squares leave the range of floats. "
+                    f"Rescale them to between {1 / LARGEST:g} and {LARGEST:g}."
+                )
 
     @cached_property
     def gram(self) -> Array:
         """The matrix ``X X^T`` (n, n), computed on first use."""
-        gram: Array = self.X @ self.X.T
-        gram.setflags(write=False)
-        return gram
+        return read_only(self.X @ self.X.T)
 
     @cached_property
     def id(self) -> str:
@@ -87,7 +105,7 @@ class Dataset:
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dataset) and self.id == other.id
+        return self.id == other.id if isinstance(other, Dataset) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.id)

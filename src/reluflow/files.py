@@ -1,10 +1,10 @@
 """Run files: one ZIP of ``.npy`` members and a JSON manifest, checked as a whole, never executed.
 
-Layout: members are stored, not compressed, so a file cannot unpack to more than its own size.
-``manifest.json`` names the format, the kind of content, its text fields and the SHA-256 of each
-array. The ZIP comment is the SHA-256 of every byte before it: a flipped bit or a cut anywhere is
-noticed before anything is parsed. Writing goes aside, fsync, rename, fsync of the folder: at any
-moment the path holds the old file or the new one, whole.
+Layout: members are stored, not compressed, and may not overlap, so a file cannot unpack to more
+than its own size. ``manifest.json`` names the format, the kind of content, its text fields and the
+SHA-256 of each array. The ZIP comment is the SHA-256 of every byte before it: a flipped bit or a
+cut anywhere is noticed before anything is parsed. Writing goes aside, fsync, rename, fsync of the
+folder: at any moment the path holds the old file or the new one, whole.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import platform
 import re
+import stat
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow._version import __version__
-from reluflow.errors import FileError
+from reluflow.errors import FileError, InputError
 
 FORMAT = "reluflow"
 FORMAT_VERSION = 1
@@ -46,9 +49,15 @@ def versions() -> dict[str, str]:
     }
 
 
+def provenance() -> dict[str, Any]:
+    """Versions and thread settings: equal ones give equal bytes for an equal specification."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {"versions": versions(), "threads": {name: os.environ.get(name) for name in names}}
+
+
 def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the bytes of a run file; equal contents give equal bytes."""
-    members = {f"{name}.npy": _npy(array) for name, array in arrays.items()}
+    members = {f"{name}.npy": _npy(name, array) for name, array in sorted(arrays.items())}
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -57,7 +66,7 @@ def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         "fields": fields,
         "sha256": {name: hashlib.sha256(body).hexdigest() for name, body in members.items()},
     }
-    text = json.dumps(manifest, sort_keys=True, indent=1, allow_nan=True).encode()
+    text = _json(manifest)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("manifest.json", _EPOCH), text)
@@ -72,7 +81,7 @@ def decode(raw: bytes, kind: str | None, source: str) -> tuple[dict[str, Any], d
     """Check and parse the bytes of a run file; returns ``(manifest, arrays)``."""
     if not raw.startswith(b"PK\x03\x04"):
         raise FileError(f"{source} is not a reluflow file. Pass a file that reluflow wrote.")
-    body, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
+    body, digest = memoryview(raw)[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
     if hashlib.sha256(body).hexdigest().encode() != digest:
         raise FileError(
             f"{source} is damaged, cut short or not a reluflow file: its checksum does not match. "
@@ -80,8 +89,12 @@ def decode(raw: bytes, kind: str | None, source: str) -> tuple[dict[str, Any], d
         )
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            return _parse(archive, kind, source)
-    except (zipfile.BadZipFile, KeyError, UnicodeDecodeError, ValueError, EOFError) as error:
+            return _parse(archive, len(raw), kind, source)
+    except FileError:
+        raise
+    # crafted bytes with a right checksum make zipfile, json and the .npy header parser raise almost
+    # anything (struct.error, RecursionError, TokenError, ...); it all means the same
+    except Exception as error:
         raise FileError(
             f"{source} is not a valid reluflow file ({error}). Recompute it or restore a copy."
         ) from None
@@ -110,15 +123,17 @@ def write_bytes(path: str | PathLike[str], body: bytes) -> None:
         except BaseException:
             Path(aside).unlink(missing_ok=True)
             raise
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    except (OSError, ValueError) as error:
+        raise FileError(
+            f"cannot write {target} ({_reason(error)}). Nothing was changed; "
+            "free space or choose another folder."
+        ) from None
+    try:
+        _sync_folder(target.parent)
     except OSError as error:
         raise FileError(
-            f"cannot write {target} ({error.strerror or error}). Nothing was changed; "
-            "free space or choose another folder."
+            f"{target} was written, but the disk did not confirm it ({_reason(error)}). "
+            "A power cut may undo it; write it again to a sound disk."
         ) from None
 
 
@@ -128,40 +143,105 @@ def read(
     """Read and check a run file of the given kind (any kind if None)."""
     source = str(path)
     try:
-        size_bytes = os.stat(path).st_size
-        if size_bytes > SIZE_LIMIT_BYTES:
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode):
+            raise FileError(f"{source} is not an ordinary file. Pass a file that reluflow wrote.")
+        if found.st_size > SIZE_LIMIT_BYTES:
             raise FileError(
-                f"{source} has {size_bytes} bytes, above the limit of {SIZE_LIMIT_BYTES}. "
+                f"{source} has {found.st_size} bytes, above the limit of {SIZE_LIMIT_BYTES}. "
                 "It is not a run file."
             )
         raw = Path(path).read_bytes()
     except FileError:
         raise
-    except OSError as error:
-        raise FileError(
-            f"cannot read {source} ({error.strerror or error}). Check the path."
-        ) from None
+    except (OSError, ValueError) as error:
+        raise FileError(f"cannot read {source} ({_reason(error)}). Check the path.") from None
     return decode(raw, kind, source)
 
 
-def _npy(array: NDArray[Any]) -> bytes:
+@contextmanager
+def contents(path: str | PathLike[str]) -> Iterator[None]:
+    """Report what is missing or unusable in a sound file as a `FileError` that names the file."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
+        raise FileError(
+            f"{path} is whole but its contents cannot be used ({reason}). Recompute it."
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened, and rename is durable by itself
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _json(manifest: Mapping[str, Any]) -> bytes:
+    def plain(value: Any) -> Any:
+        if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.hasobject:
+            return value.tolist()
+        raise InputError(
+            f"a field holds {value!r}, which JSON cannot store. Use numbers, text, lists, mappings."
+        )
+
+    return json.dumps(manifest, sort_keys=True, indent=1, default=plain).encode()
+
+
+def _npy(name: str, values: Any) -> bytes:
+    array = np.asarray(values, order="C")
+    if not _MEMBER.fullmatch(f"{name}.npy"):
+        raise InputError(
+            f"the array name {name!r} cannot be stored. Use 1 to 80 letters, digits, dots or _."
+        )
+    if array.dtype.hasobject or array.dtype.itemsize == 0:
+        raise InputError(
+            f"`{name}` has dtype {array.dtype}, which cannot be stored without pickle. "
+            "Convert it to numbers or text."
+        )
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    try:
+        np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+    except ValueError as error:
+        raise InputError(f"`{name}` cannot be stored ({error}). Use plain field names.") from None
     return buffer.getvalue()
 
 
+def _from_npy(body: bytes, name: str) -> NDArray[Any]:
+    """Read one member; its header may not promise more bytes than are there."""
+    stream = io.BytesIO(body)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError(f"member {name!r} has an unknown .npy version")
+    shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
+    if dtype.hasobject or dtype.itemsize == 0 or fortran_order:
+        raise ValueError(f"member {name!r} has a layout or dtype that reluflow never writes")
+    if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != len(body) - stream.tell():
+        raise ValueError(f"member {name!r} has shape {shape} but another length")
+    return np.frombuffer(body, dtype, offset=stream.tell()).reshape(shape).copy()
+
+
 def _parse(
-    archive: zipfile.ZipFile, kind: str | None, source: str
+    archive: zipfile.ZipFile, size_bytes: int, kind: str | None, source: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     infos = archive.infolist()
     names = [info.filename for info in infos]
     if len(set(names)) != len(names) or "manifest.json" not in names:
         raise ValueError("members are missing or repeated")
     for info in infos:
-        if info.compress_type != zipfile.ZIP_STORED:
+        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
             raise ValueError(f"member {info.filename!r} is compressed")
         if info.filename != "manifest.json" and not _MEMBER.fullmatch(info.filename):
             raise ValueError(f"member name {info.filename!r} is not allowed")
+    if sum(info.file_size for info in infos) > size_bytes:
+        raise ValueError("its members overlap")
     manifest = json.loads(archive.read("manifest.json"))
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError("the manifest is not reluflow's")
@@ -175,6 +255,8 @@ def _parse(
             f"{source} holds a {manifest.get('kind')}, not a {kind}. Pass another file."
         )
     sums = manifest["sha256"]
+    if not isinstance(sums, dict) or not isinstance(manifest["fields"], dict):
+        raise ValueError("the manifest has no fields or checksums")
     if sorted([*sums, "manifest.json"]) != sorted(names):
         raise ValueError("the manifest and the members differ")
     arrays = {}
@@ -182,7 +264,5 @@ def _parse(
         body = archive.read(name)
         if hashlib.sha256(body).hexdigest() != expected:
             raise ValueError(f"member {name!r} does not match its checksum")
-        arrays[name.removesuffix(".npy")] = np.lib.format.read_array(
-            io.BytesIO(body), allow_pickle=False
-        )
+        arrays[name.removesuffix(".npy")] = _from_npy(body, name)
     return manifest, arrays

@@ -17,6 +17,7 @@ from reluflow.checks import Array, choice
 from reluflow.errors import InputError
 
 FACTORS = ("1/2n", "1/2", "1/n")
+NAMES = ("square", "exponential", "logistic")
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,9 @@ class Square:
 
     def value(self, h: Array, y: Array) -> float:
         """The loss."""
-        r = y - h
-        return float(0.5 * self.kappa(len(y)) * (r @ r))
+        with np.errstate(over="ignore"):
+            r = y - h
+            return float(0.5 * self.kappa(len(y)) * (r @ r))
 
     def log_value(self, h: Array, y: Array) -> float:
         """Logarithm of the loss, good where the squares underflow; -inf for a perfect fit."""
@@ -53,8 +55,8 @@ class Square:
     def log_value_of_residual(self, r: Array) -> float:
         """The same from the residuals ``r = y - h``."""
         top = float(np.abs(r).max())
-        if top == 0.0:
-            return -np.inf
+        if top == 0.0 or not np.isfinite(top):
+            return float(np.log(top)) if top else -np.inf
         return float(np.log(0.5 * self.kappa(len(r)) * ((r / top) @ (r / top))) + 2 * np.log(top))
 
     def forces(self, h: Array, y: Array) -> Array:
@@ -63,6 +65,9 @@ class Square:
 
     def check_labels(self, y: Array) -> None:
         """Any real labels will do."""
+
+    def check_data(self, X: Array, y: Array) -> None:
+        """Any points and real labels will do."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for files."""
@@ -115,6 +120,18 @@ class _Margin(ABC):
                 f"the {self.name} loss needs labels -1 or 1; y[{bad[0]}] is {y[bad[0]]:g}. "
                 "Use losses.Square() for regression, or map the labels to -1 and 1."
             )
+
+    def check_data(self, X: Array, y: Array) -> None:
+        """Refuse labels other than -1 and 1, and equal points with opposite labels."""
+        self.check_labels(y)
+        first: dict[bytes, int] = {}
+        for i, point in enumerate(X + 0.0):  # + 0.0 turns -0.0 into 0.0
+            j = first.setdefault(point.tobytes(), i)
+            if y[i] != y[j]:
+                raise InputError(
+                    f"rows {j} and {i} of `X` are equal but have labels {y[j]:g} and {y[i]:g}. "
+                    "No network separates them, so the margin has no limit. Drop one of the two."
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for files."""
@@ -175,8 +192,9 @@ class Logistic(_Margin):
         """The margin at which one point has the loss ``S = exp(log_total)``: ``-log(expm1(S))``."""
         if log_total < -30.0:
             return -log_total - 0.5 * float(np.exp(log_total))
-        total = float(np.exp(log_total))
-        return -total - float(np.log1p(-np.exp(-total)))
+        with np.errstate(over="ignore"):
+            total = float(np.exp(log_total))
+        return -total - float(np.log(-np.expm1(-total)))
 
 
 Loss = Square | Exponential | Logistic
@@ -184,7 +202,7 @@ Loss = Square | Exponential | Logistic
 
 def from_dict(spec: dict[str, Any]) -> Loss:
     """Inverse of ``to_dict``."""
-    name = choice(spec.get("name"), "loss.name", ("square", "exponential", "logistic"))
+    name = choice(spec.get("name"), "loss.name", NAMES)
     if name == "square":
         return Square(spec.get("factor", "1/2n"))
     return Exponential() if name == "exponential" else Logistic()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow import files
-from reluflow.checks import Array, real_array
+from reluflow.checks import Array, read_only, real_array
 from reluflow.errors import InputError
 
 
@@ -48,8 +48,9 @@ class Network:
     Numerics
     --------
     Norms, products and predictions are formed in logs wherever a plain product could leave the
-    range of floats. Sums over neurons lose nothing but ordinary rounding; terms below the smallest
-    float are zero in ``predict`` and exact in ``log_predict``.
+    range of floats. Logs of the scales are compared before they are added to logs of weights, so a
+    common scale of exp(-1e6) costs no digits: sums over neurons lose nothing but ordinary
+    rounding. Terms below the smallest float are zero in ``predict`` and right in ``log_predict``.
     """
 
     def __init__(
@@ -84,20 +85,18 @@ class Network:
     @cached_property
     def log_norms(self) -> Array:
         """Logarithms of the hidden norms ``|w_j|`` (-inf for a zero neuron)."""
-        return _log(row_norms(self.W)) + self.log_scale
+        return read_only(_log(row_norms(self.W)) + self.log_scale)
 
     @cached_property
     def log_outputs(self) -> Array:
         """Logarithms of ``|a_j|``, scale included (-inf where the weight is zero)."""
-        return _log(np.abs(self.a)) + self.log_scale_out
+        return read_only(_log(np.abs(self.a)) + self.log_scale_out)
 
     @cached_property
     def directions(self) -> Array:
         """Unit hidden weights (m, d); zero rows for zero neurons."""
         norms = row_norms(self.W)
-        return np.divide(
-            self.W, norms[:, None], out=np.zeros_like(self.W), where=norms[:, None] > 0
-        )
+        return read_only(self.W / np.where(norms > 0, norms, 1.0)[:, None])
 
     @property
     def signs(self) -> Array:
@@ -106,12 +105,16 @@ class Network:
 
     @cached_property
     def balance(self) -> Array:
-        r"""The invariants :math:`a_j^2 - |w_j|^2` of gradient flow (zero when balanced)."""
-        if self.log_scale_out is self.log_scale:
-            norms = row_norms(self.W)
-            gap = (np.abs(self.a) - norms) * (np.abs(self.a) + norms)
-            return _scaled(gap, 2 * self.log_scale)
-        return np.exp(2 * self.log_outputs) - np.exp(2 * self.log_norms)
+        r"""The invariants :math:`a_j^2 - |w_j|^2` of gradient flow (zero when balanced).
+
+        Formed as ``(|a| - |w|)(|a| + |w|)`` at the larger of the two scales, so that nearly
+        balanced neurons keep their digits.
+        """
+        top = np.maximum(self.log_scale, self.log_scale_out)
+        outputs = _scaled(np.abs(self.a), self.log_scale_out - top)
+        norms = _scaled(row_norms(self.W), self.log_scale - top)
+        with np.errstate(over="ignore"):
+            return read_only(_scaled((outputs - norms) * (outputs + norms), 2 * top))
 
     @cached_property
     def log_squared_norm(self) -> float:
@@ -120,8 +123,9 @@ class Network:
 
     @property
     def squared_norm(self) -> float:
-        r""":math:`|\theta|^2`; zero when it is below the range of floats."""
-        return float(np.exp(self.log_squared_norm))
+        r""":math:`|\theta|^2`; zero when it is below the range of floats, inf when above."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log_squared_norm))
 
     # ---------------------------------------------------------------- the function
 
@@ -130,22 +134,29 @@ class Network:
         return self._points(X) @ self.W.T
 
     def predict(self, X: ArrayLike) -> Array:
-        """Outputs ``h(x_i)`` (n,); contributions below the range of floats are zero."""
-        active = np.maximum(self.preactivations(X), 0.0)
+        """Outputs ``h(x_i)`` (n,); 0 where they are below the range of floats, inf where above."""
         scale = self.log_scale + self.log_scale_out
-        top = float(scale.max())
-        if top <= 600.0:
-            return np.asarray(active @ _scaled(self.a, scale))
-        # a scale near the top of the range: sum first, scale last
-        return _scaled(active @ _scaled(self.a, scale - top), np.full(len(active), top))
+        if np.all(np.abs(scale) < 600.0):
+            with np.errstate(over="ignore", invalid="ignore"):
+                active = np.maximum(self.preactivations(X), 0.0)
+                outputs: Array = active @ (self.a * np.exp(scale))
+            if np.isfinite(outputs).all():
+                return outputs
+        logs, signs = self.log_predict(X)
+        with np.errstate(over="ignore"):
+            return np.asarray(signs * np.exp(logs))
 
     def log_predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Logarithm of ``|h(x_i)|`` and its sign, right at any scale."""
-        active = np.maximum(self.preactivations(X), 0.0)
-        logs = _log(active) + _log(np.abs(self.a)) + self.log_scale + self.log_scale_out
-        top = np.maximum(logs.max(axis=1), -1e300)
+        points, point_logs = _unit_rows(self._points(X))
+        rows, row_logs = _unit_rows(self.W)
+        hidden, out = self.log_scale.max(), self.log_scale_out.max()
+        relative = (self.log_scale - hidden) + (self.log_scale_out - out)
+        logs = _log(np.maximum(points @ rows.T, 0.0)) + (_log(np.abs(self.a)) + row_logs + relative)
+        top = logs.max(axis=1)
+        top[np.isneginf(top)] = 0.0  # no active neuron: the sum is zero whatever the scale
         total = (np.exp(logs - top[:, None]) * self.signs).sum(axis=1)
-        return _log(np.abs(total)) + top, np.sign(total)
+        return (_log(np.abs(total)) + top + point_logs) + (hidden + out), np.sign(total)
 
     def with_scale(self, log_scale: ArrayLike) -> Network:
         """Return the same ``(a, W)`` at another scale, for both layers."""
@@ -176,7 +187,8 @@ class Network:
     def load(cls, path: str | PathLike[str]) -> Network:
         """Read a network written by `save`; a damaged or foreign file is refused."""
         _, arrays = files.read(path, "network")
-        return cls.from_arrays(arrays)
+        with files.contents(path):
+            return cls.from_arrays(arrays)
 
     def to_arrays(self) -> dict[str, Array]:
         """The four arrays that define the network."""
@@ -197,29 +209,27 @@ class Network:
     @classmethod
     def from_torch(cls, module: Any) -> Network:
         """Read a bias-free ``Linear, ReLU, Linear`` PyTorch module with one output."""
-        weights = [p.detach().cpu().numpy() for name, p in module.named_parameters()]
-        if len(weights) != 2 or weights[1].ndim != 2 or weights[1].shape[0] != 1:
-            raise InputError(
-                f"the module has parameters of shapes {[w.shape for w in weights]}; one hidden "
-                "(m, d) and one output (1, m) are needed. Write a bias as an input equal to 1."
-            )
-        return cls(weights[1][0], weights[0])
+        hidden, output = _layers(module)
+        return cls(output.detach().cpu().numpy()[0], hidden.detach().cpu().numpy())
 
     def to_torch(self, module: Any) -> Any:
         """Copy the weights into such a module (of the same shape) and return it."""
+        hidden, output = _layers(module)
+        if tuple(hidden.shape) != self.W.shape:
+            raise InputError(
+                f"the module has a hidden layer of shape {tuple(hidden.shape)}; this network has "
+                f"{self.W.shape}. Build the module with the same width and inputs."
+            )
         flat = self.flat()
-        hidden, output = (parameter for _, parameter in module.named_parameters())
         hidden.data.copy_(hidden.data.new_tensor(flat.W))
         output.data.copy_(output.data.new_tensor(flat.a[None, :]))
         return module
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Network) and all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in zip(
-                self.to_arrays().values(), other.to_arrays().values(), strict=True
-            )
-        )
+        if not isinstance(other, Network):
+            return NotImplemented
+        theirs = other.to_arrays()
+        return all(np.array_equal(mine, theirs[key]) for key, mine in self.to_arrays().items())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -236,12 +246,17 @@ def row_norms(W: Array) -> Array:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", W / safe[:, None], W / safe[:, None])) * top)
 
 
+def _unit_rows(rows: Array) -> tuple[Array, Array]:
+    """Rows divided by a power of two near their largest entry, and the logs of those powers."""
+    _, exponents = np.frexp(np.abs(rows).max(axis=1))
+    return np.ldexp(rows, -exponents[:, None]), exponents * np.log(2.0)
+
+
 def _scaled(values: Array, log_factor: Array) -> Array:
-    """``values * exp(log_factor)`` through logs, so that the product alone decides the range."""
-    with np.errstate(over="ignore", under="ignore"):
-        direct = values * np.exp(log_factor)
+    """``values * exp(log_factor)``, through logs where the factor alone would leave the range."""
+    with np.errstate(over="ignore"):
         if np.all(np.abs(log_factor) < 600.0):
-            return np.asarray(direct)
+            return np.asarray(values * np.exp(log_factor))
         return np.asarray(np.sign(values) * np.exp(_log(np.abs(values)) + log_factor))
 
 
@@ -255,9 +270,26 @@ def _logsumexp(logs: Array) -> float:
     return top if np.isinf(top) else top + float(np.log(np.exp(logs - top).sum()))
 
 
+def _layers(module: Any) -> list[Any]:
+    """The hidden (m, d) and output (1, m) parameters of a PyTorch-like module."""
+    if not hasattr(module, "named_parameters"):
+        raise InputError(
+            f"{type(module).__name__} has no named_parameters(). Pass a PyTorch module "
+            "`Linear(d, m, bias=False), ReLU(), Linear(m, 1, bias=False)`."
+        )
+    layers = [parameter for _, parameter in module.named_parameters()]
+    shapes = [tuple(layer.shape) for layer in layers]
+    if [len(shape) for shape in shapes] != [2, 2] or shapes[1] != (1, shapes[0][0]):
+        raise InputError(
+            f"the module has parameters of shapes {shapes}; one hidden (m, d) and one output "
+            "(1, m) are needed. Write a bias as an input equal to 1."
+        )
+    return layers
+
+
 def _per_neuron(values: ArrayLike, name: str, width: int) -> Array:
-    array = np.asarray(values, dtype=np.float64) if np.ndim(values) == 0 else values
-    vector = np.full(width, array) if np.ndim(array) == 0 else array
+    scalar = not isinstance(values, (list, tuple)) and np.ndim(values) == 0
+    vector: Any = [values] * width if scalar else values
     checked = real_array(vector, name, 1)
     if len(checked) != width:
         raise InputError(

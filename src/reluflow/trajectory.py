@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow import files, losses
-from reluflow.checks import Array
+from reluflow.checks import Array, choice
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
 from reluflow.network import Network
@@ -82,6 +82,8 @@ class Trajectory:
         How the run ended.
     stats, options : mapping
         Counts of work; the settings of the engine.
+    provenance : mapping
+        Versions and threads of the computation; the specification and seed, where there is one.
     """
 
     engine: str
@@ -98,6 +100,7 @@ class Trajectory:
     limit_error: float = float("nan")
     stats: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=files.provenance)
 
     @property
     def loss(self) -> Array:
@@ -166,6 +169,7 @@ class Trajectory:
             "ambient_dim": self.data.ambient_dim,
             "stats": dict(self.stats),
             "options": dict(self.options),
+            "provenance": dict(self.provenance),
         }
         files.write(path, "trajectory", fields, arrays)
 
@@ -199,8 +203,17 @@ class Trajectory:
 def load(path: str | PathLike[str]) -> Trajectory:
     """Read a run written by `Trajectory.save`; a damaged or foreign file is refused."""
     manifest, arrays = files.read(path, "trajectory")
-    fields = manifest["fields"]
+    with files.contents(path):
+        run = _from_parts(manifest["fields"], arrays)
+        lengths = {len(x) for x in (run.t, run.log_t, run.log_loss, *run.states.values())}
+        if len(lengths) != 1 or 0 in lengths or run.events.dtype != EVENT_DTYPE:
+            raise InputError("its records have different lengths or its events another layout")
+        for k in (0, -1):
+            run.network(k)
+    return run
 
+
+def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
     def group(prefix: str) -> dict[str, Any]:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
@@ -214,7 +227,7 @@ def load(path: str | PathLike[str]) -> Trajectory:
         spectrum=arrays.get("data.spectrum"),
     )
     return Trajectory(
-        engine=fields["engine"],
+        engine=choice(fields["engine"], "engine", ("descent", "flow")),
         data=data,
         net=Network.from_arrays(group("net.")),
         loss_function=losses.from_dict(fields["loss"]),
@@ -228,4 +241,5 @@ def load(path: str | PathLike[str]) -> Trajectory:
         limit_error=fields["limit_error"],
         stats=fields["stats"],
         options=fields["options"],
+        provenance=fields["provenance"],
     )

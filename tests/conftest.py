@@ -1,0 +1,12 @@
+"""Settings of all tests: one thread, and the hypothesis profiles ``fast`` and ``nightly``."""
+
+import os
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+os.environ.update(dict.fromkeys(THREADS, "1"))  # before NumPy loads: BLAS reads them once
+
+from hypothesis import settings  # noqa: E402
+
+settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True, database=None)
+settings.register_profile("nightly", max_examples=2000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
