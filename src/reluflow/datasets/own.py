@@ -1,0 +1,153 @@
+"""The user's own data: points on the line, or a table of comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import math
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from reluflow.checks import real_array
+from reluflow.dataset import Dataset
+from reluflow.errors import FileError, InputError
+
+_Row = tuple[int, list[str]]
+
+
+def from_points(x: ArrayLike, y: ArrayLike) -> Dataset:
+    """Univariate data with a bias: rows ``(x_i, 1)``, in the order given.
+
+    Parameters
+    ----------
+    x : (n,) array
+        Points on the line. For points with several coordinates use ``Dataset(X, y)``.
+    y : (n,) array
+        Labels, kept as given.
+
+    Examples
+    --------
+    >>> from_points([4.0, -4.0], [1.0, 1.0]).X
+    array([[ 4.,  1.],
+           [-4.,  1.]])
+    """
+    points = real_array(x, "x", 1)
+    return Dataset(np.column_stack([points, np.ones(len(points))]), y, name="points")
+
+
+def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
+    r"""Read points and labels from a file of comma-separated numbers, one point a line.
+
+    Parameters
+    ----------
+    path : path
+        UTF-8 text. A first line without any number is a header; so is one that holds the name
+        ``label``. Blank lines are skipped.
+    label : str or int
+        The column of the labels: its name in the header, or its index (from 0; -1 is the last).
+        The other columns, in order, are the coordinates; no bias is added.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "small.csv"
+    ...     _ = file.write_text("a,b,target\n1,0,2\n0,1,-3\n")
+    ...     data = from_csv(file, label="target")
+    >>> data, data.y
+    (Dataset('small', n=2, d=2), array([ 2., -3.]))
+    """
+    if isinstance(label, bool) or not isinstance(label, (str, int, np.integer)):
+        raise InputError(f"`label` is {label!r}. Pass the name or the index of a column.")
+    source = str(path)
+    rows = _rows(Path(path), source)
+    if not rows:
+        raise InputError(f"{source} is empty. There is nothing to learn. Give one point a line.")
+    width = len(rows[0][1])
+    if width < 2:
+        raise InputError(
+            f"{source} has one column. Points and labels need two or more, separated by commas."
+        )
+    header = _header(rows[0][1], label)
+    names = header or [str(k) for k in range(width)]
+    column = _column(label, header, width, source)
+    body = rows[1:] if header else rows
+    if not body:
+        raise InputError(f"{source} has a header but no data. Give one point a line below it.")
+    table = np.array([_numbers(row, names, source) for row in body])
+    return Dataset(np.delete(table, column, axis=1), table[:, column], name=Path(path).stem)
+
+
+def _rows(path: Path, source: str) -> list[_Row]:
+    """Lines that are not blank, with their numbers."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, skipinitialspace=True)
+            return [(reader.line_num, row) for row in reader if row]
+    except OSError as error:
+        raise FileError(
+            f"cannot read {source} ({error.strerror or error}). Check the path."
+        ) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise FileError(
+            f"{source} is not a text table ({error}). Save it as comma-separated UTF-8 text."
+        ) from None
+
+
+def _header(first: list[str], label: str | int) -> list[str] | None:
+    """The column names if the first line is a header, else None."""
+    names = [cell.strip() for cell in first]
+    if isinstance(label, str) and label in names:
+        return names
+    return None if any(_value(cell) is not None for cell in names) else names
+
+
+def _column(label: str | int, header: list[str] | None, width: int, source: str) -> int:
+    if not isinstance(label, str):
+        if not -width <= label < width:
+            raise InputError(
+                f"`label` is {label} but {source} has {width} columns. Use 0 to {width - 1}."
+            )
+        return int(label) % width
+    if header is None:
+        raise InputError(
+            f"`label` is {label!r} but {source} has no header. Pass the index of the column."
+        )
+    found = header.count(label)
+    if found != 1:
+        listed = ", ".join(repr(name) for name in header)
+        raise InputError(
+            f"`label` is {label!r}, the name of {found} columns of {source}; one is needed. "
+            f"The columns are {listed}."
+        )
+    return header.index(label)
+
+
+def _numbers(row: _Row, names: list[str], source: str) -> list[float]:
+    line, cells = row
+    if len(cells) != len(names):
+        raise InputError(
+            f"{source}, line {line}: {len(cells)} cells where {len(names)} are expected. "
+            "Every line needs one number a column."
+        )
+    values = []
+    for name, cell in zip(names, cells, strict=True):
+        value = _value(cell)
+        if value is None or not math.isfinite(value):
+            what = repr(cell) if cell.strip() else "an empty cell"
+            raise InputError(
+                f"{source}, line {line}, column {name!r}: {what} is not a finite number. "
+                "Training is undefined there. Correct it or drop the line."
+            )
+        values.append(value)
+    return values
+
+
+def _value(cell: str) -> float | None:
+    """The number in a cell, or None; digits grouped by ``_`` are Python's habit, not a table's."""
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return None
