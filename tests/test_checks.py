@@ -101,6 +101,9 @@ def test_whole_refuses_the_rest(value):
 def test_whole_names_the_bound():
     with pytest.raises(InputError, match="`width` is 0; it must be at least 1"):
         checks.whole(0, "width")
+    for value in (10**30, 10**400, 2.0**60):
+        with pytest.raises(InputError, match=r"`d` is .*; it must be at most 9007199254740992"):
+            checks.whole(value, "d")
 
 
 def test_choice_lists_the_words_and_suggests_the_nearest():

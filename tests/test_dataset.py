@@ -29,6 +29,12 @@ def test_arrays_are_read_only(attribute):
         array[0] = 0.0
 
 
+@pytest.mark.parametrize("attribute", ["X", "n", "name", "gram", "id"])
+def test_attributes_cannot_be_replaced(attribute):
+    with pytest.raises(AttributeError, match=rf"`{attribute}` of a Dataset cannot be changed"):
+        setattr(rf.Dataset([[1.0]], [1.0]), attribute, 3)
+
+
 def test_the_callers_array_is_copied():
     X = np.eye(2)
     data = rf.Dataset(X, [1.0, 1.0])

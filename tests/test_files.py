@@ -1,5 +1,6 @@
 """Run files: equal after a round trip, damage always noticed, nothing ever executed."""
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -11,7 +12,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -271,6 +272,22 @@ def test_code_in_a_header_is_not_evaluated(tmp_path):
     with pytest.raises(FileError, match="not a valid reluflow file"):
         files.decode(sealed(members), None, "x")
     assert not trap.exists()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6),
+    st.integers(0, 10**6),
+)
+@settings(max_examples=12 * settings.default.max_examples)
+def test_crafted_bytes_with_a_right_checksum_raise_nothing_but_our_error(changes, cut):
+    """Someone who can seal a file may put anything inside: no other exception may escape."""
+    raw = bytearray(small_file())
+    for position, value in changes:
+        raw[4 + position % (len(raw) - 68)] = value
+    with contextlib.suppress(FileError):
+        files.decode(resealed(bytes(raw)), None, "x")
+    with contextlib.suppress(FileError):
+        files.decode(resealed(bytes(raw[:4]) + bytes(raw[4 + cut % 500 :])), None, "x")
 
 
 @pytest.mark.parametrize(

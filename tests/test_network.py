@@ -1,5 +1,7 @@
 """Network: log scales of any size, against 60-digit arithmetic."""
 
+import pickle
+
 import mpmath
 import numpy as np
 import pytest
@@ -200,6 +202,20 @@ def test_flat_beyond_the_range_is_refused():
 def test_arrays_cannot_be_changed_in_place(name):
     with pytest.raises(ValueError, match="read-only"):
         getattr(sample()[0], name)[0] = 0.0
+
+
+@pytest.mark.parametrize("name", ["a", "W", "log_scale", "log_norms", "signs", "width"])
+def test_attributes_cannot_be_replaced(name):
+    with pytest.raises(AttributeError, match=rf"`{name}` of a Network cannot be changed"):
+        setattr(sample()[0], name, 3)
+
+
+def test_copies_travel_between_processes():
+    net, X = sample(log_scale=-1e6)
+    data = rf.Dataset(X, np.ones(len(X)))
+    again, points = pickle.loads(pickle.dumps((net, data)))
+    assert again == net
+    assert points == data
 
 
 def test_equality():

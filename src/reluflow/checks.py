@@ -13,6 +13,18 @@ from reluflow.errors import InputError
 Array = NDArray[np.float64]
 
 
+class Frozen:
+    """A value: its constructor sets each attribute once, nothing changes it afterwards."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__ or hasattr(type(self), name):
+            raise AttributeError(
+                f"`{name}` of a {type(self).__name__} cannot be changed; caches and files rely on "
+                f"it. Build a new {type(self).__name__}."
+            )
+        super().__setattr__(name, value)
+
+
 def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
     """Return a read-only float64 copy of finite real numbers with ``ndim`` axes."""
     if np.ma.is_masked(values):
@@ -78,8 +90,8 @@ def number(
     return result
 
 
-def whole(value: Any, name: str, *, at_least: int = 1) -> int:
-    """Return ``value`` as an int that is at least ``at_least``."""
+def whole(value: Any, name: str, *, at_least: int = 1, at_most: int = 2**53) -> int:
+    """Return ``value`` as an int in the stated range (floats are exact up to 2^53)."""
     is_whole = isinstance(value, (int, np.integer)) or (
         isinstance(value, float) and value.is_integer()
     )
@@ -87,6 +99,9 @@ def whole(value: Any, name: str, *, at_least: int = 1) -> int:
         raise InputError(f"`{name}` is {value!r}, not a whole number. Pass an integer.")
     if int(value) < at_least:
         raise InputError(f"`{name}` is {int(value)}; it must be at least {at_least}. Change it.")
+    if int(value) > at_most:
+        shown = float(min(value, 10**300))  # the conversion overflows above
+        raise InputError(f"`{name}` is {shown:g}; it must be at most {at_most}. Change it.")
     return int(value)
 
 

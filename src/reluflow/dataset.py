@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.checks import Array, read_only, real_array, whole
+from reluflow.checks import Array, Frozen, read_only, real_array, whole
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LARGEST = 1e150
 
 
-class Dataset:
+class Dataset(Frozen):
     """Points ``X`` (n, d), one a row, with labels ``y`` (n,) and what is known about them.
 
     Parameters

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow import files
-from reluflow.checks import Array, read_only, real_array
+from reluflow.checks import Array, Frozen, read_only, real_array
 from reluflow.errors import InputError
 
 
-class Network:
+class Network(Frozen):
     r"""Neurons ``(a_j, W_j)`` with per-neuron log scales of any size (-1e6 is ordinary).
 
     Parameters

@@ -1,0 +1,5 @@
+"""``python -m reluflow.cli``."""
+
+from reluflow.cli import main
+
+main()

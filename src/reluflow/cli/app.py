@@ -1,0 +1,41 @@
+"""The application: its commands and its version."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from reluflow._version import __version__
+from reluflow.cli.bench import bench
+from reluflow.cli.listing import listing
+from reluflow.cli.run import run
+from reluflow.cli.show import show
+
+app = typer.Typer(
+    name="reluflow",
+    help="Training dynamics and implicit bias of two-layer ReLU networks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("run")(run)
+app.command("show")(show)
+app.command("list")(listing)
+app.command("bench")(bench)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"reluflow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Training dynamics and implicit bias of two-layer ReLU networks."""

@@ -1,0 +1,67 @@
+"""``reluflow list``: what there is to choose from, one line each."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from reluflow.cli.guard import guarded
+
+Entry = tuple[str, str]
+
+
+@guarded
+def listing() -> None:
+    """List generators, initialisations, losses and engines, one line each."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for title, entries in sections():
+        table = Table(
+            title=escape(title), title_justify="left", title_style="bold", show_header=False
+        )
+        table.add_column(no_wrap=True)
+        table.add_column()
+        for name, line in entries:
+            table.add_row(escape(name), escape(line))
+        console.print(table)
+
+
+def sections() -> list[tuple[str, list[Entry]]]:
+    """The titled lists; a new kind of thing adds one line here."""
+    from reluflow import builders, engines, losses
+
+    classes = {cls.name: cls for cls in (losses.Square, losses.Exponential, losses.Logistic)}
+    return [
+        ("Generators: [data] generator", described(builders.generators().items())),
+        ("Initialisations: [network] init", described(builders.initialisations().items())),
+        ("Losses: [loss] name", described(classes.items())),
+        (
+            "Engines: [engine] name",
+            described([("descent", engines.descend), ("flow", engines.flow)]),
+        ),
+    ]
+
+
+def described(things: Iterable[tuple[str, Callable[..., Any]]]) -> list[Entry]:
+    """Names with the first line of each docstring."""
+    lines = [(name, (inspect.getdoc(thing) or "").partition("\n")[0]) for name, thing in things]
+    return [(name, plain(line)) for name, line in lines]
+
+
+def plain(line: str) -> str:
+    r"""A docstring line without its markup.
+
+    Examples
+    --------
+    >>> plain(r"Mean of :math:`e^{-q_i}`, at most ``m`` of :math:`|W_{jk}| \le 1/\sqrt{d}`.")
+    'Mean of e^(-q_i), at most m of |W_jk| <= 1/sqrt(d).'
+    """
+    line = re.sub(r":\w+:`", "", line).replace("`", "")
+    line = line.replace(r"\le ", "<= ").replace(r"\sim ", "~ ").replace(r"\pm", "+-")
+    line = re.sub(r"_\{(\w+)\}", r"_\1", line)
+    return re.sub(r"\\(\w)", r"\1", line).replace("{", "(").replace("}", ")")

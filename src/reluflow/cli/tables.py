@@ -1,0 +1,91 @@
+"""Tables of runs for the terminal."""
+
+from __future__ import annotations
+
+from math import exp
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from reluflow.trajectory import Status, Trajectory
+
+if TYPE_CHECKING:
+    from reluflow.network import Network
+
+GOOD = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
+# neurons this much smaller than the largest (in |a| |w|) play no part in the function
+NEGLIGIBLE = 1e-3
+
+
+def summary(
+    run: Trajectory, *, title: str, seconds: float | None = None, path: Path | None = None
+) -> Table:
+    """What a run did: status in words, work, loss, norms, angle, time."""
+    table = Table(title=escape(title), show_header=False, title_style="bold")
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    colour = "green" if run.status in GOOD else "yellow"
+    for name, text in rows(run, seconds=seconds, path=path):
+        shown = escape(text)
+        table.add_row(name, f"[{colour}]{shown}[/]" if name == "status" else shown)
+    return table
+
+
+def rows(
+    run: Trajectory, *, seconds: float | None = None, path: Path | None = None
+) -> list[tuple[str, str]]:
+    """The lines of `summary` as plain text."""
+    unit = "steps" if run.engine == "descent" else "time"
+    # with records at chosen iterations the last of them may come before the end
+    last = run.stats.get("iterations", run.t[-1])
+    last_log_loss = run.stats.get("final_log_loss", run.log_loss[-1])
+    lines = [
+        ("data", f"{run.data.name or 'given'}: {run.data.n} points in {run.data.d} dimensions"),
+        ("network", f"{run.net.width} neurons, start at log |theta|^2 = "
+                    f"{run.net.log_squared_norm:.6g}"),
+        ("training", f"{run.engine}, {run.loss_function.name} loss"),
+        ("status", f"{run.status}: {run.status.text}"),
+        (unit, f"{last:.10g}"),
+        ("loss", f"{from_log(run.log_loss[0])} -> {from_log(last_log_loss)}"),
+        ("squared norm", f"{from_log(run.net.log_squared_norm)} -> "
+                         f"{from_log(run.final.log_squared_norm)}"),
+        ("largest |w|", from_log(float(run.final.log_norms.max()))),
+        ("neurons that count", f"{len(counted(run.final))} of {run.final.width}"),
+        ("largest angle", angle_text(run.final)),
+    ]  # fmt: skip
+    if len(run.events):
+        lines.append(("events", f"{len(run.events)}"))
+    if seconds is not None:
+        lines.append(("seconds", f"{seconds:.3g}"))
+    if path is not None:
+        lines.append(("file", str(path)))
+    return lines
+
+
+def from_log(log_value: float) -> str:
+    """A number given by its logarithm; as a power of e beyond the range of floats."""
+    if abs(log_value) < 700 or log_value == -np.inf:
+        return f"{exp(log_value):.6g}"
+    return f"exp({log_value:.6g})"
+
+
+def counted(net: Network) -> list[int]:
+    """Neurons whose product of norms is not negligible beside the largest."""
+    sizes = net.log_norms + net.log_outputs
+    if not np.isfinite(sizes).any():
+        return []
+    return [int(j) for j in np.flatnonzero(sizes > sizes.max() + np.log(NEGLIGIBLE))]
+
+
+def angle_text(net: Network) -> str:
+    """The largest angle between neurons that count and have output weights of one sign."""
+    from reluflow.geometry import max_angle
+
+    groups = [[j for j in counted(net) if net.signs[j] == sign] for sign in (1.0, -1.0)]
+    angles = [float(max_angle(net, group)) for group in groups if len(group) > 1]
+    if not angles:
+        return "none: one neuron of each sign at most"
+    return f"{max(angles):.6g} rad between neurons of one sign that count"
