@@ -17,19 +17,20 @@ import os
 import platform
 import re
 import stat
-import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow._version import __version__
 from reluflow.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    import zipfile
 
 FORMAT = "reluflow"
 FORMAT_VERSION = 1
@@ -57,6 +58,8 @@ def provenance() -> dict[str, Any]:
 
 def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the bytes of a run file; equal contents give equal bytes."""
+    import zipfile
+
     members = {f"{name}.npy": _npy(name, array) for name, array in sorted(arrays.items())}
     manifest = {
         "format": FORMAT,
@@ -79,6 +82,8 @@ def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[An
 
 def decode(raw: bytes, kind: str | None, source: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check and parse the bytes of a run file; returns ``(manifest, arrays)``."""
+    import zipfile
+
     if not raw.startswith(b"PK\x03\x04"):
         raise FileError(f"{source} is not a reluflow file. Pass a file that reluflow wrote.")
     body, digest = memoryview(raw)[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
@@ -109,6 +114,8 @@ def write(
 
 def write_bytes(path: str | PathLike[str], body: bytes) -> None:
     """Write bytes aside, fsync, rename over ``path``, fsync the folder."""
+    import tempfile
+
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -235,8 +242,8 @@ def _parse(
     names = [info.filename for info in infos]
     if len(set(names)) != len(names) or "manifest.json" not in names:
         raise ValueError("members are missing or repeated")
-    for info in infos:
-        if info.compress_type != zipfile.ZIP_STORED or info.compress_size != info.file_size:
+    for info in infos:  # compression 0 is "stored"
+        if info.compress_type != 0 or info.compress_size != info.file_size:
             raise ValueError(f"member {info.filename!r} is compressed")
         if info.filename != "manifest.json" and not _MEMBER.fullmatch(info.filename):
             raise ValueError(f"member name {info.filename!r} is not allowed")

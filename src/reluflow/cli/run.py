@@ -17,7 +17,7 @@ from reluflow.errors import FileError
 @guarded
 def run(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run to make.")],
-    out: Annotated[Path, typer.Option(help="Folder of the result.")] = Path("runs"),
+    out: Annotated[Path, typer.Option(help="Folder of the result.")] = Path("results"),
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the seed of the file.")] = None,
     debug: Debug = False,
 ) -> None:
