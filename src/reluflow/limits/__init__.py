@@ -1,1 +1,21 @@
-"""placeholder"""
+"""Limits: what training must end in, without training."""
+
+from reluflow.limits.bundle import Bundle, bundle
+from reluflow.limits.jumps import saddle_to_saddle, saddle_to_saddle_from_masks
+from reluflow.limits.predict import Prediction, predict
+from reluflow.limits.race import Tie
+from reluflow.limits.staircase import SaddleToSaddle
+from reluflow.limits.yardsticks import Yardsticks, yardsticks
+
+__all__ = [
+    "Bundle",
+    "Prediction",
+    "SaddleToSaddle",
+    "Tie",
+    "Yardsticks",
+    "bundle",
+    "predict",
+    "saddle_to_saddle",
+    "saddle_to_saddle_from_masks",
+    "yardsticks",
+]
