@@ -1,8 +1,9 @@
 """Benchmarks: ratios measured in one run on one machine, never times in a test.
 
 Each module of this folder with a function ``rows()`` is one benchmark; its title is the first line
-of the module's docstring. ``rows()`` returns mappings from column names to numbers or text. Two
-columns have a meaning: ``ratio`` (how many times faster or smaller) is compared with ``target``.
+of the module's docstring. ``rows()`` returns mappings from column names to numbers, sequences of
+numbers or text. Two columns have a meaning: ``ratio`` (how many times faster or smaller) is
+compared with ``target``. Costs at several ``sizes`` give ``seconds`` and their growth ``exponent``.
 A competitor that is not installed gets a row whose ``note`` says so.
 
 Run them with ``reluflow bench``, or ``python -m benchmarks.run`` for plain text.

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import reluflow as rf
 from reluflow.cli.app import app
+from reluflow.errors import InputError
 
 FOLDER = Path(__file__).parent / "data" / "bad"
 EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -66,3 +68,25 @@ def test_the_installed_command_does_the_same(name, tmp_path):
     assert done.stderr.startswith("error: ")
     assert EXPECTED[name]["message"] in done.stderr
     assert "Traceback" not in done.stderr
+
+
+ENGINES = {
+    "descent": lambda data, net, loss: rf.descend(data, net, lr=0.1, steps=1, loss=loss),
+    "flow": lambda data, net, loss: rf.flow(data, net, t_end=0.1, loss=loss),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("loss", [rf.losses.Exponential(), rf.losses.Logistic()])
+def test_engines_refuse_equal_points_with_opposite_labels(engine, loss):
+    data = rf.Dataset([[1.0, 2.0], [1.0, 2.0]], [1.0, -1.0])
+    net = rf.Network([1.0], [[1.0, 0.0]])
+    with pytest.raises(InputError, match="rows 0 and 1 of `X` are equal but have labels 1 and -1"):
+        ENGINES[engine](data, net, loss)
+
+
+def test_equal_points_are_welcome_where_labels_agree_and_in_regression():
+    net = rf.Network([1.0], [[1.0, 0.0]])
+    for y, loss in (([1.0, 1.0], rf.losses.Logistic()), ([1.0, -1.0], rf.losses.Square())):
+        data = rf.Dataset([[1.0, 2.0], [1.0, 2.0]], y)
+        assert rf.descend(data, net, lr=0.1, steps=1, loss=loss).status == "steps"

@@ -292,6 +292,20 @@ def test_bench_finds_the_source_tree():
     assert (bench_module.find_folder() / "run.py").is_file()
 
 
+def test_cells_of_benchmark_tables():
+    assert bench_module.cell(None) == ""
+    assert bench_module.cell(0.123456) == "0.123"
+    assert bench_module.cell((10, 2.0)) == "10\n2"
+    assert bench_module.cell("text") == "text"
+
+
+def test_costs_grow_with_the_exponent_that_is_reported(bench_folder, monkeypatch):
+    invoke("bench")
+    sizes = [10.0, 20.0, 40.0]
+    growth = sys.modules["benchmarks"].growth_exponent
+    assert growth(sizes, [3 * size**1.5 for size in sizes]) == pytest.approx(1.5)
+
+
 def test_a_missed_target_is_marked():
     assert bench_module.misses({"ratio": 2.0, "target": 5.0})
     assert not bench_module.misses({"ratio": 6.0, "target": 5.0})

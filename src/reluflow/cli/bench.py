@@ -63,10 +63,10 @@ def as_table(title: str, rows: list[Mapping[str, Any]]) -> Table:
     from rich.table import Table
 
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(title=escape(title), title_style="bold")
+    table = Table(title=escape(title), title_style="bold", show_lines=True)
     for column in columns:
-        numeric = all(isinstance(row.get(column, 0.0), (int, float)) for row in rows)
-        table.add_column(escape(column), justify="right" if numeric else "left")
+        is_text = any(isinstance(row.get(column), str) for row in rows)
+        table.add_column(escape(column), justify="left" if is_text else "right")
     for row in rows:
         cells = [escape(cell(row.get(column))) for column in columns]
         table.add_row(*cells, style="yellow" if misses(row) else None)
@@ -74,10 +74,12 @@ def as_table(title: str, rows: list[Mapping[str, Any]]) -> Table:
 
 
 def cell(value: Any) -> str:
-    """Numbers to four digits, nothing for nothing."""
+    """Numbers to three digits, sequences one below the other, nothing for nothing."""
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, (list, tuple)):
+        return "\n".join(cell(item) for item in value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def misses(row: Mapping[str, Any]) -> bool:
