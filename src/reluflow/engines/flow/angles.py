@@ -1,0 +1,95 @@
+r"""Angles between neurons far below rounding, from conserved products.
+
+While two neurons share an activation row they move by the same boosts, so the Minkowski product
+:math:`C_{jk} = a_j a_k - w_j \cdot w_k` stays constant. Taken when the later of the two joined the
+row, where the angle is still of order one, it gives the angle ever after:
+
+.. math:: 1 - \cos(w_j, w_k) = \frac{C_{jk} + |w_j||w_k| - a_j a_k}{|w_j| |w_k|},
+
+with :math:`|w_j||w_k| - a_j a_k` from the conserved balances. Everything is kept in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.engines.flow.driver import replay
+from reluflow.errors import InputError
+from reluflow.geometry import pairwise_angles
+from reluflow.network import Network
+from reluflow.trajectory import Trajectory
+
+# above this angle the directions themselves are accurate enough
+DIRECT = 1e-6
+
+
+def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> float:
+    """Logarithm of the largest angle between two neurons of ``subset`` at time ``t``.
+
+    Numerics
+    --------
+    Relative error of the angle about ``rtol`` of the run, at any scale. Costs one replay for each
+    distinct time at which a neuron of a small angle last changed its row.
+    """
+    if run.engine != "flow":
+        raise InputError(
+            f"log_max_angle needs a run of rf.flow, not of {run.engine}. Only the flow conserves "
+            "the products it uses; take rf.geometry.max_angle for descent."
+        )
+    chosen = np.arange(run.net.width) if subset is None else np.asarray(subset, dtype=np.int64)
+    net = replay(run, t=t)
+    chosen = chosen[np.isfinite(net.log_norms[chosen])]
+    if len(chosen) < 2:
+        return -np.inf
+    angles = pairwise_angles(net, chosen.tolist())
+    above = np.triu(np.ones_like(angles, dtype=bool), 1)
+    largest = float(np.nanmax(angles[above]))
+    if largest >= DIRECT:
+        return float(np.log(largest))
+    return _from_products(run, net, t, chosen)
+
+
+def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.int64]) -> float:
+    """The same when every angle is small: the bundle shares one row since its last change."""
+    past = run.events[(run.events["t"] <= t) & np.isin(run.events["neuron"], chosen)]
+    joined = {int(j): 0.0 for j in chosen}
+    for event in past:
+        joined[int(event["neuron"])] = float(event["t"])
+    best = -np.inf
+    done: list[int] = []
+    for j in sorted(joined, key=joined.__getitem__):
+        if done:
+            there = replay(run, t=joined[j]) if joined[j] > 0.0 else run.net
+            best = max(best, float(_log_angles(run.net, there, net, j, np.array(done)).max()))
+        done.append(j)
+    return best
+
+
+def _log_angles(start: Network, there: Network, now: Network, j: int, others: Array) -> Array:
+    """Log-angles of neuron j with ``others`` now, from products taken in the network ``there``."""
+    unit = there.a[j] * there.a[others] - there.W[others] @ there.W[j]
+    now_logs = now.log_norms[j] + now.log_norms[others]
+    terms = [
+        (unit, there.log_scale[j] + there.log_scale[others] - now_logs),
+        _imbalance(start, now, np.full(len(others), j)),
+        _imbalance(start, now, others),
+    ]
+    top = np.max([np.where(v != 0, s, -np.inf) for v, s in terms], axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.sum([v * np.exp(s - top) for v, s in terms], axis=0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * (np.log(2.0 * np.maximum(total, 0.0)) + top))
+
+
+def _imbalance(start: Network, now: Network, who: Array) -> tuple[Array, Array]:
+    """``(|w|^2 - a^2) / (2 |w|^2)`` as value and log factor; zero for a balanced neuron."""
+    shift = np.exp(start.log_scale_out[who] - start.log_scale[who])
+    norms = np.sqrt(np.einsum("jd,jd->j", start.W[who], start.W[who]))
+    a = np.abs(start.a[who]) * shift
+    gap = 0.5 * (norms - a) * (norms + a)
+    gap = np.where(np.abs(gap) <= 1e-14 * norms * norms, 0.0, gap)
+    return gap, 2.0 * (start.log_scale[who] - now.log_norms[who])

@@ -1,0 +1,110 @@
+r"""When the limit is known: a bound on all motion still to come.
+
+With the modes fixed the outputs obey :math:`\dot h = \hat K c`. In the eigenvectors of the linear
+system the residual decays at the rates :math:`\lambda_k`, so a neuron turns by at most
+
+.. math:: Q = \int_0^\infty |g|\,dt \le \kappa \|X\| \sum_k |r_k| / \lambda_k .
+
+Once Q is below the tolerance and below every margin of a pair that does not slide, no event can
+happen and the weights are within ``expm1(Q)`` of their limit. Residuals in the null space of the
+kernel never move: with them the limit has non-zero loss.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from reluflow.checks import Array
+from reluflow.engines.flow.collocation import Start, speeds
+from reluflow.engines.flow.problem import Problem
+from reluflow.trajectory import Status
+
+# eigenvalues below this share of the largest are zero up to rounding
+RANK_CUTOFF = 1e-12
+# residuals below this multiple of the outputs' rounding carry no information
+ROUNDING = 50.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A recognised limit and the bound on the distance to it."""
+
+    status: Status
+    error: float
+
+
+def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
+    """The limit the run is about to reach, if it can be certified now."""
+    if not len(at.classes.rows):
+        perfect = problem.is_square and np.abs(problem.y - at.h).max() <= ROUNDING * at.rounding
+        return Limit(Status.CONVERGED if perfect else Status.STATIONARY, 0.0)
+    moving = speeds(problem, at.classes, at.c)
+    found = _square(problem, at, rtol) if problem.is_square else _margin(problem, at, moving, rtol)
+    if found is None and float(moving.max()) <= 1e-15 * problem.rate:
+        return Limit(Status.STATIONARY, np.inf)
+    return found
+
+
+def _square(problem: Problem, at: Start, rtol: float) -> Limit | None:
+    assert at.eigen is not None
+    values, vectors = at.eigen
+    residual = vectors.T @ (problem.y - at.h)
+    moving = values > RANK_CUTOFF * max(float(values.max()), 1e-300)
+    still = vectors[:, ~moving] @ residual[~moving]
+    if len(at.classes.rows):
+        # dormant neurons hardly enter the kernel, yet a force on one of them means escape
+        speed = float(speeds(problem, at.classes, problem.kappa * still).max())
+        if speed > 1e-12 * problem.rate:
+            return None
+    path = (
+        problem.kappa
+        * problem.spectral_norm
+        * float((np.abs(residual[moving]) / values[moving]).sum())
+    )
+    floor = float(np.abs(residual[moving]).max(initial=0.0)) <= ROUNDING * at.rounding
+    if path > 1e-3 * rtol and not floor:
+        return None
+    if path > 0.5 * _smallest_margin(problem, at) and not floor:
+        return None
+    error = float(np.expm1(path)) * _norm(at)
+    zero_loss = float(np.abs(still).max(initial=0.0)) <= max(
+        1e-10 * problem.output_scale, ROUNDING * at.rounding
+    )
+    return Limit(Status.CONVERGED if zero_loss else Status.STATIONARY, error)
+
+
+def _margin(problem: Problem, at: Start, moving: Array, rtol: float) -> Limit | None:
+    """A limit of a classification loss away from zero: a minimum, or points that cannot be fitted.
+
+    Where some points stay behind, the others' shares fade like one over the clock and the weights
+    grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
+    """
+    fading = np.abs(at.c) <= rtol
+    if fading.any() and float(moving.max()) <= 10.0 * rtol * problem.rate:
+        return Limit(Status.STATIONARY, np.inf)
+    values, vectors = np.linalg.eigh(at.kernel)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    jacobian = problem.force_jacobian(at.h)
+    rates = np.linalg.eigvalsh(0.5 * root.T @ (jacobian + jacobian.T) @ root)
+    rates = rates[rates > RANK_CUTOFF * max(float(rates.max()), 1e-300)]
+    if not len(rates):
+        return None
+    path = float(moving.max()) / float(rates.min())
+    if path > 1e-3 * rtol or path > 0.5 * _smallest_margin(problem, at):
+        return None
+    return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))
+
+
+def _smallest_margin(problem: Problem, at: Start) -> float:
+    """Smallest boost that could bring a living neuron to a plane it does not slide on."""
+    living = at.classes.cid >= 0
+    reach = at.state.reach(problem)
+    margins = np.where(at.state.mode >= 2, np.inf, np.abs(at.z) / np.maximum(reach, 1e-300))
+    return float(margins[living].min(initial=np.inf))
+
+
+def _norm(at: Start) -> float:
+    squares = at.weight * (at.state.a**2 + np.einsum("jd,jd->j", at.state.w, at.state.w))
+    return float(np.sqrt(squares[at.classes.cid >= 0].sum()))

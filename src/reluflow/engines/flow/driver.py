@@ -1,0 +1,378 @@
+r"""Gradient flow: the driver over the phases.
+
+A *phase* answers: does it apply here, and where does it lead? The driver asks, in this order:
+
+1. `certificate`: is the limit known? Then the run ends there.
+2. `plateau`: do the outputs stand still? Then dormant neurons move in closed form.
+3. `coupled`: otherwise, one adaptive step that ends at the next event that matters.
+
+Between phases it dates the events (`clock`), checks the stops, and keeps records from which any
+time of the run can be recomputed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from reluflow.checks import Array, choice, number, whole
+from reluflow.dataset import Dataset
+from reluflow.engines.flow import clock, tableau
+from reluflow.engines.flow.certificate import Limit, find_limit
+from reluflow.engines.flow.collocation import Start, begin
+from reluflow.engines.flow.coupled import Counters, Coupled, Step
+from reluflow.engines.flow.events import EventLog, decide
+from reluflow.engines.flow.modes import classify
+from reluflow.engines.flow.plateau import Plateau
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.records import Records, restore
+from reluflow.engines.flow.state import ON_PLANE, State, start
+from reluflow.engines.progress import bar
+from reluflow.errors import InputError
+from reluflow.losses import Loss, Square
+from reluflow.network import Network
+from reluflow.trajectory import Status, Trajectory
+
+# without a stop, training of a classifier ends here: the loss tends to zero but never arrives
+DEFAULT_STOP_LOG_LOSS = -1000.0
+
+
+@dataclass(frozen=True)
+class Stops:
+    """What ends a run before its limit."""
+
+    t_end: float
+    log_loss: float
+    max_seconds: float
+    max_events: float
+
+
+class Flow:
+    """One run of the flow, from a state to a stop."""
+
+    def __init__(self, problem: Problem, state: State, rtol: float, stops: Stops) -> None:
+        self.problem, self.state, self.rtol, self.stops = problem, state, rtol, stops
+        self.log = EventLog()
+        self.counters = Counters()
+        self.plateau = Plateau(problem, rtol, self.log)
+        self.coupled = Coupled(problem, rtol, self.counters, self.log)
+        self.seconds = {"plateau": 0.0, "coupled": 0.0}
+        self.plateaus = 0
+        self.log_t_end = np.log(stops.t_end) if np.isfinite(stops.t_end) else np.inf
+
+    def start_modes(self) -> None:
+        """Settle pairs that start exactly on a boundary: the box rule where it attracts."""
+        state, problem = self.state, self.problem
+        z = state.w @ problem.X.T
+        on = np.abs(z) <= ON_PLANE * state.reach(problem)
+        if not on.any():
+            return
+        c = problem.forces(state.outputs(problem, state.preactivations(problem)))
+        for j in np.flatnonzero(on.any(axis=1)):
+            before = decide(problem, state, c, int(j), on[j], np.zeros(problem.n))
+            self.log.compare(0.0, int(j), before, state.mode[j])
+        self.log.date(lambda _: (0.0, -np.inf))
+
+    def run(self, records: Records, tick: Callable[[float, float], None]) -> tuple[Status, float]:
+        """Run to a stop or a limit; returns the status and the bound on the distance to a limit."""
+        began = time.perf_counter()
+        at = self._begin()
+        records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
+        while True:
+            log_loss = self.problem.log_loss(at.h)
+            tick(self.state.log_t, log_loss)
+            if log_loss <= self.stops.log_loss:
+                return Status.STOP_LOSS, np.nan
+            if self.state.log_t >= self.log_t_end:
+                return Status.T_END, np.nan
+            limit = find_limit(self.problem, at, self.rtol)
+            if limit is not None and not self._must_go_on(limit):
+                return limit.status, limit.error
+            spent = time.perf_counter() - began
+            if spent > self.stops.max_seconds or len(self.log) >= self.stops.max_events:
+                return Status.BUDGET, np.nan
+            try:
+                self._move(at, limit)
+            except FloatingPointError:
+                return Status.BUDGET, np.nan
+            at = self._begin()
+            records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
+
+    def _must_go_on(self, limit: Limit) -> bool:
+        """A limit at infinite time is not wanted when a finite end time was asked for."""
+        return bool(np.isfinite(self.stops.t_end)) and limit.status is not None
+
+    def _begin(self) -> Start:
+        if not self.problem.hidden:
+            self.state.rescale()
+        return begin(self.problem, self.state, classify(self.state.mode, self.problem.gram))
+
+    def _move(self, at: Start, limit: Limit | None) -> None:
+        """Advance by one phase."""
+        if limit is not None and self.problem.is_square:
+            self._jump_to_end()
+            return
+        began = time.perf_counter()
+        moving = self.plateau.dormant(at)
+        if moving is not None:
+            self._plateau(at, moving)
+            self.plateaus += 1
+            self.seconds["plateau"] += time.perf_counter() - began
+        else:
+            self._coupled(at)
+            self.seconds["coupled"] += time.perf_counter() - began
+
+    def _jump_to_end(self) -> None:
+        """Nothing moves any more: the end time is reached by waiting."""
+        self.state = self.state.copy()
+        self.state.t = self.stops.t_end
+        self.state.log_t = float(np.log(self.stops.t_end))
+
+    # ------------------------------------------------------------------ phases
+
+    def _plateau(self, at: Start, moving: Any) -> None:
+        before = self.state
+        slowness = clock.log_slowness(self.problem, at.h)
+        left = (self.stops.t_end - before.t) * np.exp(-slowness)
+        end = self.plateau.walk(at, moving, left)
+
+        def dated(moment: float) -> tuple[float, float]:
+            t = before.t + (moment - before.clock) * np.exp(slowness)
+            return t, float(np.log(t)) if t > 0 else -np.inf
+
+        self.log.date(dated)
+        end.t, end.log_t = dated(end.clock)
+        if end.t >= self.stops.t_end * (1 - 1e-15):
+            end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
+        self.state = end
+
+    def _coupled(self, at: Start) -> None:
+        before = self.state
+        left = self.stops.t_end - before.t if self.problem.is_square else np.inf
+        usual = self.coupled.step
+        step = self.coupled.advance(at, left)
+        for _ in range(8):
+            fraction = self._fraction(at, step)
+            if fraction is None:
+                break
+            self.log.drop()
+            step = self.coupled.advance(at, fraction * step.stretch.step)
+            self.coupled.step = usual
+        self._date(at, step)
+        self.state = step.end
+
+    def _slowness(self, at: Start, step: Step) -> Array:
+        rows = [at.h, *step.stretch.h]
+        return np.array([clock.log_slowness(self.problem, row) for row in rows])
+
+    def _fraction(self, at: Start, step: Step) -> float | None:
+        """Share of the step at which a stop lies, if it lies clearly inside."""
+        losses = np.array([self.problem.log_loss(row) for row in [at.h, *step.stretch.h]])
+        target = self.stops.log_loss
+        shares = []
+        slack = 1e-10 * max(1.0, abs(target)) if np.isfinite(target) else 0.0
+        if losses[-1] < target - slack:
+            shares.append(_crossing(lambda tau: _interpolate(losses, tau) - target))
+        if not self.problem.is_square and np.isfinite(self.stops.t_end):
+            slowness = self._slowness(at, step)
+            goal = float(np.log(self.stops.t_end))
+
+            def lead(tau: float) -> float:
+                passed = clock.log_elapsed(slowness, step.stretch.step, tau)
+                return goal - float(np.logaddexp(at.state.log_t, passed))
+
+            if lead(1.0) < -1e-11:
+                shares.append(_crossing(lead))
+        return min(shares) if shares else None
+
+    def _date(self, at: Start, step: Step) -> None:
+        """Give the step's events and its end their times."""
+        origin, end, size = at.state, step.end, step.stretch.step
+        if self.problem.is_square:
+
+            def dated(moment: float) -> tuple[float, float]:
+                t = origin.t + (moment - origin.clock)
+                return t, float(np.log(t)) if t > 0 else -np.inf
+
+            self.log.date(dated)
+            end.t, end.log_t = dated(end.clock)
+            if end.t >= self.stops.t_end * (1 - 4e-16):
+                end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
+            return
+        slowness = self._slowness(at, step)
+
+        def dated_slow(moment: float) -> tuple[float, float]:
+            tau = min((moment - origin.clock) / size, 1.0)
+            passed = clock.log_elapsed(slowness, size, tau)
+            log_t = float(np.logaddexp(origin.log_t, passed))
+            with np.errstate(over="ignore"):
+                return float(np.exp(log_t)), log_t
+
+        self.log.date(dated_slow)
+        end.t, end.log_t = dated_slow(end.clock)
+        if np.isfinite(self.stops.t_end) and end.log_t > np.log(self.stops.t_end) - 2e-11:
+            end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
+
+
+def _interpolate(values: Array, tau: float) -> float:
+    return float(tableau.lagrange_matrix(tableau.START_RADAU, np.array([tau]))[0] @ values)
+
+
+def _crossing(lead: Callable[[float], float]) -> float:
+    """Where a function that is positive at 0 and negative at 1 changes sign, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if lead(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return max(high, 1e-12)
+
+
+# ---------------------------------------------------------------------- entry points
+
+
+def flow(
+    data: Dataset | Trajectory,
+    net: Network | None,
+    *,
+    loss: Loss,
+    train: str,
+    t_end: float,
+    stop_loss: float | None,
+    stop_log_loss: float | None,
+    rtol: float,
+    record: Any,
+    max_seconds: float | None,
+    max_events: int | None,
+    progress: bool,
+) -> Trajectory:
+    """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
+    earlier = data if isinstance(data, Trajectory) else None
+    if earlier is not None:
+        data, net, loss = earlier.data, earlier.net, earlier.loss_function
+        train = str(earlier.options["train"])
+    if not isinstance(data, Dataset) or not isinstance(net, Network):
+        raise InputError(
+            f"flow got {type(data).__name__} and {type(net).__name__}. Pass a Dataset and a "
+            "Network, or a Trajectory of rf.flow to continue."
+        )
+    choice(train, "train", ("both", "hidden"))
+    loss.check_data(data.X, data.y)
+    stops = _stops(loss, t_end, stop_loss, stop_log_loss, max_seconds, max_events)
+    rtol = number(rtol, "rtol", at_least=1e-13, at_most=0.1)
+    problem = Problem(data, loss, train)
+    options = {"train": train, "rtol": rtol}
+    if earlier is None:
+        run = Flow(problem, start(problem, net), rtol, stops)
+        run.start_modes()
+    else:
+        state, step = restore(problem, earlier, len(earlier.t) - 1)
+        if stops.t_end <= state.t:
+            raise InputError(
+                f"`t_end` is {stops.t_end:g} but the run has reached {state.t:g}. "
+                "Give a later time."
+            )
+        run = Flow(problem, state, rtol, stops)
+        run.coupled.step = step
+    times = None
+    if not isinstance(record, (int, np.integer)):
+        times = _record_times(record, stops.t_end)
+    count = whole(record, "record", at_least=2) if times is None else 200
+    records = Records(problem, net, count, earlier)
+    with bar(progress, "gradient flow") as update:
+
+        def tick(log_t: float, log_loss: float) -> None:
+            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+
+        status, error = run.run(records, tick)
+    return records.pack(run, status, error, options, times)
+
+
+def _stops(
+    loss: Loss,
+    t_end: float,
+    stop_loss: float | None,
+    stop_log_loss: float | None,
+    max_seconds: float | None,
+    max_events: int | None,
+) -> Stops:
+    t_end = number(t_end, "t_end", above=0.0, infinite=True)
+    if stop_loss is not None and stop_log_loss is not None:
+        raise InputError(
+            f"both `stop_loss` ({stop_loss:g}) and `stop_log_loss` ({stop_log_loss:g}) are given. "
+            "Give one of them."
+        )
+    log_loss = -np.inf
+    if stop_loss is not None:
+        log_loss = float(np.log(number(stop_loss, "stop_loss", above=0.0)))
+    if stop_log_loss is not None:
+        log_loss = number(stop_log_loss, "stop_log_loss")
+    if not isinstance(loss, Square) and np.isinf(log_loss) and np.isinf(t_end):
+        log_loss = DEFAULT_STOP_LOG_LOSS
+    seconds = np.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
+    events = np.inf if max_events is None else float(whole(max_events, "max_events"))
+    return Stops(t_end, log_loss, seconds, events)
+
+
+def _record_times(record: Any, t_end: float) -> Array:
+    times = np.asarray(record, dtype=np.float64)
+    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)):
+        raise InputError(
+            f"`record` is {record!r}; it must be a count or a list of finite times. Change it."
+        )
+    if times.min() < 0 or times.max() > t_end:
+        raise InputError(
+            f"`record` spans [{times.min():g}, {times.max():g}], outside [0, t_end={t_end:g}]. "
+            "Drop the times outside."
+        )
+    return np.unique(times)
+
+
+def replay(run: Trajectory, **target: float) -> Network:
+    """The network at a time, log-time or log-loss, recomputed from the last record before it."""
+    ((name, value),) = target.items()
+    value = number(value, name, infinite=True)
+    problem = Problem(run.data, run.loss_function, str(run.options["train"]))
+    ended = run.status in (Status.CONVERGED, Status.STATIONARY)
+    if name == "log_loss":
+        return _replay_loss(run, problem, value)
+    log_t = value if name == "log_t" else (float(np.log(value)) if value > 0 else -np.inf)
+    if log_t > run.log_t[-1] * (1 + 1e-15) + 1e-15 or (name == "t" and value < 0):
+        if ended and value > 0:
+            return run.final
+        raise InputError(
+            f"`{name}` is {value:g}, outside the span of the run (t from 0 to {run.t[-1]:g}). "
+            "Ask for a time inside it, or continue the run with rf.flow(run, t_end=...)."
+        )
+    k = int(np.searchsorted(run.log_t, log_t, side="right")) - 1
+    state, step = restore(problem, run, max(k, 0))
+    if log_t <= state.log_t:
+        return state.network(problem, run.net)
+    t_end = value if name == "t" else float(np.exp(value))
+    return _continue(run, problem, state, step, Stops(t_end, -np.inf, np.inf, np.inf))
+
+
+def _replay_loss(run: Trajectory, problem: Problem, log_loss: float) -> Network:
+    below = np.flatnonzero(run.log_loss <= log_loss)
+    if not len(below) or log_loss > run.log_loss[0]:
+        raise InputError(
+            f"`log_loss` is {log_loss:g}, outside the span of the run ({run.log_loss[0]:g} down to "
+            f"{run.log_loss[-1]:g}). Ask for a value inside it, or continue the run."
+        )
+    state, step = restore(problem, run, max(int(below[0]) - 1, 0))
+    return _continue(run, problem, state, step, Stops(np.inf, log_loss, np.inf, np.inf))
+
+
+def _continue(
+    run: Trajectory, problem: Problem, state: State, step: float, stops: Stops
+) -> Network:
+    part = Flow(problem, state, float(run.options["rtol"]), stops)
+    part.coupled.step = step
+    part.run(Records(problem, run.net, 2, None), lambda *_: None)
+    return part.state.network(problem, run.net)

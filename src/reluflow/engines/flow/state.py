@@ -1,0 +1,125 @@
+"""The moving part of a flow: neurons with log scales, modes, time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.engines.flow.problem import Problem
+from reluflow.errors import InputError
+from reluflow.network import Network
+
+Modes = NDArray[np.int8]
+LN2 = float(np.log(2.0))
+# a pre-activation this far below |(a, w)||x| is on the plane: rounding of the projection onto it
+ON_PLANE = 1e-13
+
+
+@dataclass
+class State:
+    """Neurons ``exp(sigma_j) (a_j, w_j)`` in the coordinates of the problem, at one time.
+
+    ``rest`` is the part of the hidden weights outside the span of the points, at scale
+    ``rest_sigma``. ``log_t`` is exact where ``t`` overflows. ``clock`` is the loss's own time.
+    """
+
+    a: Array
+    w: Array
+    sigma: Array
+    mode: Modes
+    t: float
+    log_t: float
+    clock: float
+    rest: Array | None
+    rest_sigma: Array
+
+    def copy(self) -> State:
+        """A state that shares no changing array with this one."""
+        return State(
+            self.a.copy(),
+            self.w.copy(),
+            self.sigma.copy(),
+            self.mode.copy(),
+            self.t,
+            self.log_t,
+            self.clock,
+            self.rest,
+            self.rest_sigma,
+        )
+
+    def rescale(self) -> None:
+        """Move powers of two between weights and log scales, which is exact."""
+        top = np.maximum(np.abs(self.a), np.abs(self.w).max(axis=1))
+        exponent = np.where(top > 0, np.floor(np.log2(np.where(top > 0, top, 1.0))), 0.0)
+        exponent[np.abs(exponent) <= 2] = 0.0
+        if exponent.any():
+            factor = np.exp2(-exponent)
+            self.a *= factor
+            self.w *= factor[:, None]
+            self.sigma += exponent * LN2
+
+    def preactivations(self, problem: Problem) -> Array:
+        """``z_ji = w_j.x_i`` (m, n), exactly zero on sliding pairs."""
+        z = self.w @ problem.X.T
+        z[self.mode >= 2] = 0.0
+        return np.ascontiguousarray(z)
+
+    def reach(self, problem: Problem) -> Array:
+        """``|(a_j, w_j)| |x_i|`` (m, n): the natural unit of a pre-activation."""
+        size = np.sqrt(self.a**2 + np.einsum("jd,jd->j", self.w, self.w))
+        return np.asarray(size[:, None] * problem.lengths)
+
+    def weights(self, problem: Problem) -> Array:
+        """``exp(2 sigma)``, the factor of a neuron's output (1 when only hidden weights train)."""
+        with np.errstate(under="ignore", over="ignore"):
+            return np.asarray(np.exp(2.0 * self.sigma))
+
+    def outputs(self, problem: Problem, z: Array) -> Array:
+        """Network outputs (n,): each neuron counts where its mode says active."""
+        return np.asarray((self.weights(problem) * self.a) @ np.where(self.mode == 1, z, 0.0))
+
+    def network(self, problem: Problem, net: Network) -> Network:
+        """The state as a Network in the coordinates of the data."""
+        W = self.w if problem.basis is None else self.w @ problem.basis.T
+        if self.rest is not None:
+            W = W + self.rest * np.exp(self.rest_sigma - self.sigma)[:, None]
+        if problem.hidden:
+            return Network(net.a, W, self.sigma, log_scale_out=net.log_scale_out)
+        return Network(self.a, W, self.sigma)
+
+
+def start(problem: Problem, net: Network) -> State:
+    """The state of a network before any time has passed; modes are those of its signs."""
+    if net.d != problem.data.d:
+        raise InputError(
+            f"the network takes {net.d} inputs but the points have {problem.data.d}. "
+            "Make them agree."
+        )
+    if problem.hidden:
+        flat = net.flat()
+        if not np.all(np.isfinite(flat.W)) or not np.all(np.isfinite(flat.a)):
+            raise InputError(
+                f"log_scale up to {net.log_scale.max():g} leaves the range of floats. Training "
+                "only the hidden layer needs ordinary scales; lower log_scale."
+            )
+        a, W, sigma = flat.a.copy(), flat.W.copy(), np.zeros(net.width)
+    else:
+        shift = net.log_scale_out - net.log_scale
+        if np.abs(shift).max() > 600.0:
+            raise InputError(
+                f"log_scale and log_scale_out differ by {np.abs(shift).max():g}. The flow needs "
+                "the two layers of a neuron within exp(600) of each other; bring them closer."
+            )
+        a, W, sigma = net.a * np.exp(shift), net.W.copy(), net.log_scale.copy()
+    w, rest = W, None
+    if problem.basis is not None:
+        w = W @ problem.basis
+        rest = W - w @ problem.basis.T
+    w = np.ascontiguousarray(w)
+    nothing = np.zeros((len(a), problem.n), np.int8)
+    state = State(a, w, sigma, nothing, 0.0, -np.inf, 0.0, rest, sigma.copy())
+    state.mode = (w @ problem.X.T > ON_PLANE * state.reach(problem)).astype(np.int8)
+    return state

@@ -1,0 +1,165 @@
+r"""What a neuron does at data hyperplanes: cross, slide, or go inactive.
+
+Modes of a pair (neuron, point): 0 inactive, 1 active, 2 sliding (came from inactive), 3 sliding
+(came from active). At ``w.x_i = 0`` the boundary attracts when ``a c_i < 0``; there the weight
+``theta_i`` in [0, 1] of the point is the one that minimises the norm of
+``g = g_base + sum_i theta_i c_i x_i``, the smallest element of the Clarke subdifferential.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+
+EDGE = 1e-12
+
+
+@njit(cache=True, nogil=True)
+def box_weights(base: Array, c: Array, gram: Array) -> Array:
+    """Minimise ``|g_base + sum theta_i c_i x_i|`` over the unit box.
+
+    ``base_i = x_i.g_base``. Primal active set: the objective is a convex quadratic that falls with
+    every change of the set, so it ends; the sets have one to three points in practice.
+    """
+    size = len(base)
+    theta = np.zeros(size)
+    free = np.zeros(size, np.bool_)
+    for _ in range(8 * size + 8):
+        # the bound whose release lowers the objective fastest (slope c_i x_i.g)
+        worst, pick = -1e-13, -1
+        for i in range(size):
+            if not free[i]:
+                pull = base[i]
+                noise = abs(base[i])
+                for k in range(size):
+                    pull += gram[i, k] * theta[k] * c[k]
+                    noise += abs(gram[i, k] * theta[k] * c[k])
+                slope = c[i] * pull / (abs(c[i]) * noise + 1e-300)
+                gain = slope if theta[i] == 0.0 else -slope
+                if gain < worst:
+                    worst, pick = gain, i
+        if pick < 0:
+            break
+        free[pick] = True
+        for _ in range(size + 1):
+            count = 0
+            for i in range(size):
+                if free[i]:
+                    count += 1
+            if count == 0:
+                break
+            index = np.empty(count, np.int64)
+            count = 0
+            for i in range(size):
+                if free[i]:
+                    index[count] = i
+                    count += 1
+            sub = np.empty((count, count))
+            rhs = np.empty(count)
+            for p in range(count):
+                rhs[p] = -base[index[p]]
+                for k in range(size):
+                    if not free[k]:
+                        rhs[p] -= gram[index[p], k] * theta[k] * c[k]
+                for q in range(count):
+                    sub[p, q] = gram[index[p], index[q]] * c[index[q]]
+            target = rhs / sub[0, 0] if count == 1 else np.linalg.lstsq(sub, rhs)[0]
+            share, block = 1.0, -1
+            for p in range(count):
+                old, new = theta[index[p]], target[p]
+                if new < 0.0 and old > 0.0 and old / (old - new) < share:
+                    share, block = old / (old - new), p
+                elif new > 1.0 and old < 1.0 and (1.0 - old) / (new - old) < share:
+                    share, block = (1.0 - old) / (new - old), p
+                elif (new < 0.0 and old <= 0.0) or (new > 1.0 and old >= 1.0):
+                    share, block = 0.0, p
+            for p in range(count):
+                theta[index[p]] += share * (target[p] - theta[index[p]])
+            if block < 0:
+                break
+            theta[index[block]] = 0.0 if target[block] < 0.0 else 1.0
+            free[index[block]] = False
+    return theta
+
+
+@njit(cache=True, nogil=True)
+def settle(a: float, c: Array, gram: Array, row: Array, on: Array, arrival: Array) -> None:
+    """Choose the modes of one neuron at its boundary points ``on`` (bool); ``row`` is changed.
+
+    ``arrival`` holds the velocities of the pre-activations on arrival (zero at a start). A
+    repelling plane is crossed in the direction of arrival, several at once where they meet (all
+    of them at ``w = 0``); without a direction it is inactive. A slide whose plane turned repelling
+    (its output weight changed sign) ends on the side it came from.
+    """
+    n = len(row)
+    held = np.empty(n, np.int64)
+    size = 0
+    for i in range(n):
+        if not on[i]:
+            continue
+        if a * c[i] < 0.0:
+            held[size] = i
+            size += 1
+        elif row[i] >= 2:
+            row[i] -= 2
+        else:
+            row[i] = 1 if arrival[i] > 0.0 else 0
+    if size == 0:
+        return
+    base = np.zeros(size)
+    force = np.empty(size)
+    sub = np.empty((size, size))
+    for p in range(size):
+        i = held[p]
+        force[p] = c[i]
+        for k in range(n):
+            if row[k] == 1:
+                base[p] += gram[i, k] * c[k]
+        for q in range(size):
+            sub[p, q] = gram[i, held[q]]
+            if row[held[q]] == 1:
+                base[p] -= gram[i, held[q]] * c[held[q]]
+    theta = box_weights(base, force, sub)
+    for p in range(size):
+        i = held[p]
+        if theta[p] <= EDGE:
+            row[i] = 0
+        elif theta[p] >= 1.0 - EDGE:
+            row[i] = 1
+        elif row[i] < 2:
+            row[i] += 2
+
+
+@njit(cache=True, nogil=True)
+def slide_forces(c: Array, gram: Array, row: Array, rho: Array) -> None:
+    """``rho`` with ``g = sum rho_i x_i``: c on active points, the projection's on sliding ones."""
+    n = len(row)
+    count = 0
+    for i in range(n):
+        rho[i] = c[i] if row[i] == 1 else 0.0
+        if row[i] >= 2:
+            count += 1
+    if count == 0:
+        return
+    held = np.empty(count, np.int64)
+    count = 0
+    for i in range(n):
+        if row[i] >= 2:
+            held[count] = i
+            count += 1
+    sub = np.empty((count, count))
+    pull = np.empty(count)
+    for p in range(count):
+        pull[p] = 0.0
+        for k in range(n):
+            pull[p] -= gram[held[p], k] * rho[k]
+        for q in range(count):
+            sub[p, q] = gram[held[p], held[q]]
+    if count == 1:
+        rho[held[0]] = pull[0] / sub[0, 0]
+    else:
+        solution = np.linalg.lstsq(sub, pull)[0]
+        for p in range(count):
+            rho[held[p]] = solution[p]

@@ -1,0 +1,517 @@
+r"""Inner loops of the collocation step: outputs at the nodes, end states, boundary crossings.
+
+Neuron j obeys ``a' = w.g, w' = a g`` with ``g(t) = sum_i rho_i(t) x_i``. Neurons of one class
+share ``rho``. With ``z_i = w.x_i`` and ``gam_l = X g_l`` a collocation method with matrix ``A``
+reduces to S unknowns per neuron, the output weights ``a_l`` at the nodes:
+
+    a_k = a_0 + H sum_l A_kl (rho_l.z_0 + H sum_q A_lq (g_l.g_q) a_q)
+
+so the S x S matrix ``I - H^2 A (A o (g g^T))`` is inverted once per class. The products come from
+the vectors ``g``, not from ``rho`` and the Gram matrix: near a limit ``g`` vanishes while ``rho``
+does not, and a long step multiplies what cancellation would leave by ``H^2``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+
+
+@njit(cache=True, nogil=True)
+def invert(matrix: Array) -> None:
+    """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
+    size = matrix.shape[0]
+    work = np.empty((size, 2 * size))
+    for p in range(size):
+        for q in range(size):
+            work[p, q] = matrix[p, q]
+            work[p, size + q] = 1.0 if p == q else 0.0
+    for p in range(size):
+        pivot = p
+        for q in range(p + 1, size):
+            if abs(work[q, p]) > abs(work[pivot, p]):
+                pivot = q
+        if pivot != p:
+            for q in range(2 * size):
+                work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
+        scale = 1.0 / work[p, p]
+        for q in range(2 * size):
+            work[p, q] *= scale
+        for r in range(size):
+            if r != p:
+                factor = work[r, p]
+                if factor != 0.0:
+                    for q in range(2 * size):
+                        work[r, q] -= factor * work[p, q]
+    for p in range(size):
+        for q in range(size):
+            matrix[p, q] = work[p, size + q]
+
+
+@njit(cache=True, nogil=True)
+def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
+    """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
+    classes, stages, d = g.shape
+    gg = np.zeros((classes, stages, stages))
+    inverse = np.zeros((classes, stages, stages))
+    for c in range(classes):
+        for k in range(stages):
+            inverse[c, k, k] = 1.0
+        if hidden:
+            continue
+        for k in range(stages):
+            for q in range(k, stages):
+                total = 0.0
+                for i in range(d):
+                    total += g[c, k, i] * g[c, q, i]
+                gg[c, k, q] = total
+                gg[c, q, k] = total
+        for k in range(stages):
+            for q in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += A[k, r] * A[r, q] * gg[c, r, q]
+                inverse[c, k, q] -= step * step * total
+        invert(inverse[c])
+    return gg, inverse
+
+
+@njit(cache=True, nogil=True)
+def node_outputs(
+    a: Array,
+    z: Array,
+    weight: Array,
+    cid: Array,
+    active: Array,
+    rho: Array,
+    gx: Array,
+    gam: Array,
+    step: float,
+    A: Array,
+    hidden: bool,
+) -> Array:
+    """Network outputs (S, n) at the nodes, for neurons that keep their class during the step."""
+    m, n = z.shape
+    classes, stages, _ = rho.shape
+    _, inverse = class_matrices(gx, step, A, hidden)
+    first = np.zeros((classes, stages, n))
+    second = np.zeros((classes, stages, stages))
+    b = np.empty(stages)
+    rhs = np.empty(stages)
+    out = np.empty(stages)
+    for j in range(m):
+        e = weight[j]
+        c = cid[j]
+        if e == 0.0 or c < 0:
+            continue
+        if hidden:
+            for k in range(stages):
+                out[k] = a[j]
+        else:
+            for k in range(stages):
+                total = 0.0
+                for i in range(n):
+                    total += rho[c, k, i] * z[j, i]
+                b[k] = total
+            for k in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += A[k, r] * b[r]
+                rhs[k] = a[j] + step * total
+            for k in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += inverse[c, k, r] * rhs[r]
+                out[k] = total
+        for k in range(stages):
+            f = e * out[k]
+            for i in range(n):
+                first[c, k, i] += f * z[j, i]
+            for r in range(stages):
+                second[c, k, r] += f * out[r]
+    h = np.zeros((stages, n))
+    for c in range(classes):
+        for k in range(stages):
+            for r in range(stages):
+                f = step * A[k, r] * second[c, k, r]
+                for i in range(n):
+                    first[c, k, i] += f * gam[c, r, i]
+            for i in range(n):
+                if active[c, i]:
+                    h[k, i] += first[c, k, i]
+    return h
+
+
+@njit(cache=True, nogil=True)
+def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
+    """First root in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
+
+    De Casteljau subdivision, leftmost half first: no root is missed, double ones included. Values
+    within ``tiny`` of zero at the start count as the right side.
+    """
+    size = len(coefficients)
+    stack = np.empty((64, size))
+    left = np.empty(64)
+    width = np.empty(64)
+    for k in range(size):
+        stack[0, k] = sign * coefficients[k]
+    left[0] = 0.0
+    width[0] = 1.0
+    top = 1
+    lower = np.empty(size)
+    while top > 0:
+        top -= 1
+        inside = True
+        for k in range(size):
+            if stack[top, k] < -tiny:
+                inside = False
+        if inside:
+            continue
+        if width[top] < 1e-15 or top >= 61:
+            return float(left[top] + width[top])
+        for k in range(size):
+            lower[k] = stack[top, k]
+        half = 0.5 * width[top]
+        start = left[top]
+        # de Casteljau at 1/2: left coefficients into `lower_left`, right ones stay in place
+        lower_left = np.empty(size)
+        lower_left[0] = lower[0]
+        for r in range(1, size):
+            for k in range(size - r):
+                lower[k] = 0.5 * (lower[k] + lower[k + 1])
+            lower_left[r] = lower[0]
+        # after the sweeps lower[k] holds the right half, in order
+        for k in range(size):
+            stack[top, k] = lower[k]
+        left[top] = start + half
+        width[top] = half
+        top += 1
+        for k in range(size):
+            stack[top, k] = lower_left[k]
+        left[top] = start
+        width[top] = half
+        top += 1
+    return 2.0
+
+
+@njit(cache=True, nogil=True)
+def _force_at(forces: Array, nodes: Array, tau: float, out: Array) -> None:
+    """Value at ``tau`` of the polynomial through ``forces`` (S, n) at ``nodes``."""
+    stages, n = forces.shape
+    for i in range(n):
+        out[i] = 0.0
+    for k in range(stages):
+        weight = 1.0
+        for r in range(stages):
+            if r != k:
+                weight *= (tau - nodes[r]) / (nodes[k] - nodes[r])
+        for i in range(n):
+            out[i] += weight * forces[k, i]
+
+
+@njit(cache=True, nogil=True)
+def _slopes(
+    a: float, z: Array, rho: Array, gg: Array, inverse: Array, step: float, A: Array, hidden: bool
+) -> tuple[Array, Array]:
+    """Output weights and their time derivatives at the nodes of one neuron."""
+    stages, n = rho.shape
+    value = np.empty(stages)
+    slope = np.zeros(stages)
+    if hidden:
+        value[:] = a
+        return value, slope
+    b = np.empty(stages)
+    for k in range(stages):
+        total = 0.0
+        for i in range(n):
+            total += rho[k, i] * z[i]
+        b[k] = total
+    for k in range(stages):
+        total = a
+        for r in range(stages):
+            total += step * A[k, r] * b[r]
+        slope[k] = total
+    for k in range(stages):
+        total = 0.0
+        for r in range(stages):
+            total += inverse[k, r] * slope[r]
+        value[k] = total
+    for k in range(stages):
+        total = b[k]
+        for r in range(stages):
+            total += step * A[k, r] * gg[k, r] * value[r]
+        slope[k] = total
+    return value, slope
+
+
+@njit(cache=True, nogil=True)
+def _first_boundary(
+    z: Array,
+    row: Array,
+    speed: Array,
+    step: float,
+    path: Array,
+    slack: Array,
+) -> tuple[float, int]:
+    """Earliest exit (tau, point) of one neuron from its activation row; (2.0, -1) if none.
+
+    ``speed`` (S + 1, n) holds the time derivatives of its pre-activations at the start and at the
+    Gauss nodes.
+    """
+    nodes, n = speed.shape
+    best = 2.0
+    where = -1
+    coefficients = np.empty(path.shape[0])
+    for i in range(n):
+        if row[i] >= 2:
+            continue
+        reach = 0.0
+        for r in range(nodes):
+            reach += abs(speed[r, i])
+        sign = 1.0 if row[i] == 1 else -1.0
+        # every Bernstein coefficient of an integrated basis polynomial is below 1.1 in size
+        if sign * z[i] > 1.1 * step * reach:
+            continue
+        start = z[i]
+        if abs(start) <= slack[i]:
+            start = 0.0
+        for k in range(path.shape[0]):
+            total = start
+            for r in range(nodes):
+                total += path[k, r] * step * speed[r, i]
+            coefficients[k] = total
+        tau = first_exit(coefficients, sign, slack[i])
+        if tau < best:
+            best = tau
+            where = i
+    return best, where
+
+
+@njit(cache=True, nogil=True)
+def _flip(a: float, slope: Array, step: float, path: Array) -> float:
+    """First zero in (0, 1] of the output weight; 2.0 if none."""
+    if a == 0.0:
+        return 2.0
+    coefficients = np.empty(path.shape[0])
+    for k in range(path.shape[0]):
+        total = a
+        for r in range(len(slope)):
+            total += path[k, r] * step * slope[r]
+        coefficients[k] = total
+    return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))
+
+
+@njit(cache=True, nogil=True)
+def _speeds(a: float, value: Array, gam0: Array, gam: Array, out: Array) -> None:
+    """Time derivatives of the pre-activations at the start and at the nodes."""
+    stages, n = gam.shape
+    for i in range(n):
+        out[0, i] = a * gam0[i]
+    for r in range(stages):
+        for i in range(n):
+            out[r + 1, i] = value[r] * gam[r, i]
+
+
+@njit(cache=True, nogil=True)
+def _walk(
+    j: int,
+    a: float,
+    w: Array,
+    z: Array,
+    row: Array,
+    forces: Array,
+    nodes: Array,
+    X: Array,
+    gram: Array,
+    step: float,
+    gauss: Array,
+    A: Array,
+    B: Array,
+    path: Array,
+    slack: Array,
+    hidden: bool,
+    log: Array,
+    used: int,
+) -> tuple[float, int, float, int]:
+    """Carry one light neuron through the step across plain crossings; ``w, z, row`` change.
+
+    Returns ``(a, used, tau, point)``; ``tau <= 1`` means a slide begins there, which the caller
+    must handle, and the returned state is void.
+    """
+    stages = len(gauss)
+    n = forces.shape[1]
+    d = X.shape[1]
+    rho = np.empty((1, stages, n))
+    g = np.empty((1, stages, d))
+    gam = np.empty((1, stages, n))
+    gam0 = np.empty(n)
+    speed = np.empty((stages + 1, n))
+    here = np.empty(n)
+    start = 0.0
+    where = -1
+    for _ in range(4 * n + 8):
+        span = 1.0 - start
+        alive = False
+        for i in range(n):
+            if row[i] == 1:
+                alive = True
+        if not alive or span <= 0.0:
+            return a, used, 2.0, -1
+        tau, where = 2.0, -1
+        end = 1.0
+        for attempt in range(2):
+            sub = (end - start) * step
+            for k in range(stages):
+                _force_at(forces, nodes, start + gauss[k] * (end - start), here)
+                for i in range(n):
+                    rho[0, k, i] = here[i] if row[i] == 1 else 0.0
+            for k in range(stages):
+                for q in range(d):
+                    g[0, k, q] = 0.0
+                for r in range(n):
+                    if rho[0, k, r] != 0.0:
+                        for q in range(d):
+                            g[0, k, q] += rho[0, k, r] * X[r, q]
+                for i in range(n):
+                    total = 0.0
+                    for q in range(d):
+                        total += g[0, k, q] * X[i, q]
+                    gam[0, k, i] = total
+            gg, inverse = class_matrices(g, sub, A, hidden)
+            value, slope = _slopes(a, z, rho[0], gg[0], inverse[0], sub, A, hidden)
+            if attempt == 0:
+                _force_at(forces, nodes, start, here)
+                for i in range(n):
+                    total = 0.0
+                    for r in range(n):
+                        if row[r] == 1:
+                            total += here[r] * gram[r, i]
+                    gam0[i] = total
+                _speeds(a, value, gam0, gam[0], speed)
+                tau, where = _first_boundary(z, row, speed, sub, path, slack)
+                if where < 0:
+                    break
+                end = start + tau * span
+        for k in range(stages):
+            f = sub * B[k] * value[k]
+            for i in range(n):
+                z[i] += f * gam[0, k, i]
+            for q in range(d):
+                w[q] += f * g[0, k, q]
+            a += sub * B[k] * slope[k]
+        if where < 0:
+            return a, used, 2.0, -1
+        if used >= len(log):
+            return a, used, end, where
+        _force_at(forces, nodes, end, here)
+        if a * here[where] < 0.0:
+            outside = 0.0
+            for i in range(n):
+                if row[i] == 1 and i != where:
+                    outside += here[i] * gram[where, i]
+            inside = outside + here[where] * gram[where, where]
+            if (row[where] == 1 and a * outside >= 0.0) or (row[where] == 0 and a * inside <= 0.0):
+                return a, used, end, where
+        z[where] = 0.0
+        row[where] = 1 - row[where]
+        log[used, 0] = end
+        log[used, 1] = j
+        log[used, 2] = where
+        log[used, 3] = row[where]
+        used += 1
+        start = end
+    return a, used, start, where
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    a: Array,
+    w: Array,
+    z: Array,
+    cid: Array,
+    mode: Array,
+    light: Array,
+    can_flip: Array,
+    slack: Array,
+    forces: Array,
+    nodes: Array,
+    rho0: Array,
+    gam0: Array,
+    rho: Array,
+    gam: Array,
+    gx: Array,
+    X: Array,
+    gram: Array,
+    step: float,
+    gauss: Array,
+    A: Array,
+    B: Array,
+    path: Array,
+    hidden: bool,
+    log: Array,
+) -> tuple[Array, Array, Array, Array, Array, int]:
+    """End states of all neurons and the first boundary each of them meets.
+
+    Returns ``(a1, w1, mode1, tau, point, used)``. ``tau[j] <= 1`` marks the first event of neuron j
+    that the caller must handle (``point -1``: its output weight changes sign); plain crossings of
+    light neurons are carried out here and listed in the first ``used`` rows of ``log``.
+    """
+    m, n = z.shape
+    d = w.shape[1]
+    stages = rho.shape[1]
+    a1 = a.copy()
+    w1 = w.copy()
+    mode1 = mode.copy()
+    tau = np.full(m, 2.0)
+    point = np.full(m, -1)
+    used = 0
+    speed = np.empty((stages + 1, n))
+    slopes = np.empty(stages + 1)
+    gg, inverse = class_matrices(gx, step, A, hidden)
+    for j in range(m):
+        c = cid[j]
+        if c < 0:
+            continue
+        value, slope = _slopes(a[j], z[j], rho[c], gg[c], inverse[c], step, A, hidden)
+        _speeds(a[j], value, gam0[c], gam[c], speed)
+        tau[j], point[j] = _first_boundary(z[j], mode[j], speed, step, path, slack[j])
+        if can_flip[j]:
+            slopes[0] = 0.0
+            for i in range(n):
+                slopes[0] += rho0[c, i] * z[j, i]
+            slopes[1:] = slope
+            flip = _flip(a[j], slopes, step, path)
+            if flip < tau[j]:
+                tau[j] = flip
+                point[j] = -1
+        if tau[j] <= 1.0 and light[j] and point[j] >= 0:
+            zj = z[j].copy()
+            a1[j], used, tau[j], point[j] = _walk(
+                j,
+                a[j],
+                w1[j],
+                zj,
+                mode1[j],
+                forces,
+                nodes,
+                X,
+                gram,
+                step,
+                gauss,
+                A,
+                B,
+                path,
+                slack[j],
+                hidden,
+                log,
+                used,
+            )
+            continue
+        for k in range(stages):
+            f = step * B[k] * value[k]
+            for q in range(d):
+                w1[j, q] += f * gx[c, k, q]
+            a1[j] += step * B[k] * slope[k]
+    return a1, w1, mode1, tau, point, used
