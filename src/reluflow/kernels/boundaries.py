@@ -64,8 +64,11 @@ def box_weights(base: Array, c: Array, gram: Array) -> Array:
                     if not free[k]:
                         rhs[p] -= gram[index[p], k] * theta[k] * c[k]
                 for q in range(count):
-                    sub[p, q] = gram[index[p], index[q]] * c[index[q]]
+                    sub[p, q] = gram[index[p], index[q]]
+            # solved for theta c: the forces of the points may differ by twenty orders of magnitude
             target = rhs / sub[0, 0] if count == 1 else np.linalg.lstsq(sub, rhs)[0]
+            for p in range(count):
+                target[p] /= c[index[p]]
             share, block = 1.0, -1
             for p in range(count):
                 old, new = theta[index[p]], target[p]

@@ -145,54 +145,89 @@ def node_outputs(
 
 
 @njit(cache=True, nogil=True)
-def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
-    """First root in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
+def _halves(coefficients: Array, left: Array, right: Array) -> None:
+    """Bernstein coefficients of the two halves of the interval (de Casteljau at 1/2)."""
+    size = len(coefficients)
+    for k in range(size):
+        right[k] = coefficients[k]
+    left[0] = right[0]
+    for r in range(1, size):
+        for k in range(size - r):
+            right[k] = 0.5 * (right[k] + right[k + 1])
+        left[r] = right[0]
 
-    De Casteljau subdivision, leftmost half first: no root is missed, double ones included. Values
-    within ``tiny`` of zero at the start count as the right side.
+
+@njit(cache=True, nogil=True)
+def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
+    """Value of a Bernstein polynomial on [0, 1] (de Casteljau)."""
+    size = len(coefficients)
+    for k in range(size):
+        work[k] = coefficients[k]
+    for r in range(1, size):
+        for k in range(size - r):
+            work[k] = (1.0 - tau) * work[k] + tau * work[k + 1]
+    return float(work[0])
+
+
+@njit(cache=True, nogil=True)
+def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
+    """First point in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
+
+    Subdivision, leftmost half first, until the coefficients change sign once: no root is missed,
+    double ones included. Then bisection and secant by turns. Values within ``tiny`` of zero count
+    as the right side.
     """
     size = len(coefficients)
-    stack = np.empty((64, size))
-    left = np.empty(64)
-    width = np.empty(64)
+    inside = True
     for k in range(size):
-        stack[0, k] = sign * coefficients[k]
+        if sign * coefficients[k] < -tiny:
+            inside = False
+    if inside:
+        return 2.0
+    stack = np.empty((56, size))
+    left = np.empty(56)
+    width = np.empty(56)
+    lower = np.empty(size)
+    upper = np.empty(size)
+    for k in range(size):
+        stack[0, k] = sign * coefficients[k] + tiny
     left[0] = 0.0
     width[0] = 1.0
     top = 1
-    lower = np.empty(size)
     while top > 0:
         top -= 1
-        inside = True
-        for k in range(size):
-            if stack[top, k] < -tiny:
-                inside = False
-        if inside:
+        changes = 0
+        for k in range(1, size):
+            if (stack[top, k] < 0.0) != (stack[top, k - 1] < 0.0):
+                changes += 1
+        if stack[top, 0] < 0.0:
+            return float(left[top])
+        if changes == 0:
             continue
-        if width[top] < 1e-15 or top >= 61:
-            return float(left[top] + width[top])
-        for k in range(size):
-            lower[k] = stack[top, k]
+        if changes == 1 or width[top] < 1e-14:
+            low, high = 0.0, 1.0
+            f_low, f_high = stack[top, 0], stack[top, size - 1]
+            for turn in range(100):
+                if high - low <= 1e-15 * (1.0 + left[top] / width[top] + high) or f_low == f_high:
+                    break
+                tau = low + (high - low) * (f_low / (f_low - f_high) if turn % 3 else 0.5)
+                tau = min(max(tau, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+                value = _bernstein_value(stack[top], tau, lower)
+                if value < 0.0:
+                    high, f_high = tau, value
+                else:
+                    low, f_low = tau, value
+            return float(left[top] + width[top] * high)
+        _halves(stack[top], lower, upper)
         half = 0.5 * width[top]
-        start = left[top]
-        # de Casteljau at 1/2: left coefficients into `lower_left`, right ones stay in place
-        lower_left = np.empty(size)
-        lower_left[0] = lower[0]
-        for r in range(1, size):
-            for k in range(size - r):
-                lower[k] = 0.5 * (lower[k] + lower[k + 1])
-            lower_left[r] = lower[0]
-        # after the sweeps lower[k] holds the right half, in order
         for k in range(size):
-            stack[top, k] = lower[k]
-        left[top] = start + half
+            stack[top, k] = upper[k]
+            stack[top + 1, k] = lower[k]
+        left[top + 1] = left[top]
+        left[top] += half
         width[top] = half
-        top += 1
-        for k in range(size):
-            stack[top, k] = lower_left[k]
-        left[top] = start
-        width[top] = half
-        top += 1
+        width[top + 1] = half
+        top += 2
     return 2.0
 
 

@@ -4,7 +4,7 @@ With ``u = g/|g|``, ``p = u.w`` and ``q = tau |g|`` a neuron moves by
 
     p + a -> (p + a) e^q,    p - a -> (p - a) e^-q,    w - p u  constant;
 
-multiplied through by ``e^-q`` with ``q`` added to its log scale, at any scale. The pre-activation
+the largest of the three parts is moved into its log scale, at any scale. The pre-activation
 of point i is a quadratic in ``zeta = e^q - 1``: ``alpha zeta^2 + (z_i + xi_i a) zeta + z_i`` with
 ``xi_i = x_i.u`` and ``alpha = xi_i (p + a)/2``: no cancellation near ``q = 0``.
 """
@@ -120,21 +120,37 @@ def drift(
                     if q_exit < boost:
                         boost = q_exit
                         where = i
-            shrink = np.exp(-boost)
             plus = p + a[j]
-            minus = (p - a[j]) * shrink * shrink
+            minus = p - a[j]
+            rest = 0.0
+            for q in range(d):
+                w[j, q] -= p * g[q] / speed
+                rest = max(rest, abs(w[j, q]))
+            # the largest of the three parts sets the new log scale; none of them overflows
+            shift = -NEVER
+            if plus != 0.0:
+                shift = max(shift, np.log(abs(plus)) + boost)
+            if minus != 0.0:
+                shift = max(shift, np.log(abs(minus)) - boost)
+            if rest != 0.0:
+                shift = max(shift, np.log(rest))
+            if shift == -NEVER:
+                break
+            if plus != 0.0:
+                plus *= np.exp(boost - shift)
+            minus *= np.exp(-boost - shift)
+            shrink = np.exp(-shift)
             new_p = 0.5 * (plus + minus)
             a[j] = 0.5 * (plus - minus)
             for q in range(d):
-                unit = g[q] / speed
-                w[j, q] = (w[j, q] - p * unit) * shrink + new_p * unit
+                w[j, q] = w[j, q] * shrink + new_p * g[q] / speed
             for i in range(n):
                 xi = gam[i] / speed
                 z[j, i] = (z[j, i] - p * xi) * shrink + new_p * xi
             top = abs(a[j])
             for q in range(d):
                 top = max(top, abs(w[j, q]))
-            sigma[j] += boost
+            sigma[j] += shift
             if top > 0.0 and (top < 0.25 or top > 4.0):
                 exponent = np.floor(np.log2(top))
                 factor = 2.0**-exponent

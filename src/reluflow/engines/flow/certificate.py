@@ -12,6 +12,7 @@ kernel never move: with them the limit has non-zero loss.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,30 @@ class Limit:
 
     status: Status
     error: float
+
+
+class Stagnation:
+    """Recognises a limit that cannot be certified: on a plane, or with rounding in the way.
+
+    Over ``STEPS`` steps the loss has not moved by more than rounding although every neuron's speed
+    is far below the tolerance. The limit is then stated without a bound (error inf).
+    """
+
+    STEPS = 60
+
+    def __init__(self) -> None:
+        self._losses: deque[float] = deque(maxlen=self.STEPS)
+
+    def find_limit(self, problem: Problem, at: Start, log_loss: float, rtol: float) -> Limit | None:
+        """Note one more step and judge the last ones."""
+        self._losses.append(log_loss)
+        if len(self._losses) < self.STEPS:
+            return None
+        if max(self._losses) - min(self._losses) > max(1e-12, 0.1 * rtol):
+            return None
+        if float(speeds(problem, at.classes, at.c).max()) > 0.1 * rtol * problem.rate:
+            return None
+        return Limit(Status.STATIONARY, np.inf)
 
 
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:

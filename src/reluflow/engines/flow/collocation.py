@@ -34,7 +34,7 @@ from reluflow.engines.flow.state import ON_PLANE, Modes, State
 from reluflow.kernels import collocation as kernel
 
 # below this product of step and stiffness plain iteration converges fast enough
-PICARD_LIMIT = 0.02
+PICARD_LIMIT = 1e-3
 MAX_ITERATIONS = 12
 # the defect at the start of the step is of order STAGES, the error at its end of 2 STAGES - 1
 POWER = (2 * tableau.STAGES - 1) / tableau.STAGES
@@ -220,7 +220,7 @@ def _linear_guess(at: Start, step: float) -> Array:
 def _goal(problem: Problem, at: Start, rtol: float) -> float:
     """Size of a Newton change that ends the iteration: well below the tolerance."""
     if problem.is_square:
-        return 1e-3 * rtol * float(np.abs(problem.y - at.h).max())
+        return 1e-2 * rtol * float(np.abs(problem.y - at.h).max())
     return 1e-3 * rtol
 
 

@@ -68,8 +68,12 @@ class Coupled:
     def __init__(self, problem: Problem, rtol: float, counters: Counters, log: EventLog) -> None:
         self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
         self.step = 0.05 / problem.rate
+        self.foreseen = np.inf  # clock of an event seen in the last step that was shortened
         self.crowd = 1  # light events of the last step: the tolerance is shared among them
         self.tol_event = max(0.01 * rtol, 1e-12)
+        # a late release costs no more than this share of the tolerance; without it a weight that
+        # settles at an end of [0, 1] would release and slide for ever
+        self.tol_release = max(0.1 * rtol, 1e-11)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events at its end."""
@@ -77,6 +81,8 @@ class Coupled:
         # rounding of the forces, times the step, must stay far below the tolerance
         noise = 2e-16 * float((np.abs(at.c) * problem.lengths).sum())
         step = min(self.step, limit, 0.03 * self.rtol / max(noise, 1e-300))
+        if at.state.clock < self.foreseen:
+            step = min(step, 1.05 * (self.foreseen - at.state.clock))
         aim: Event | None = None
         heavy = np.zeros(len(at.state.a), dtype=bool)
         tries = 0
@@ -94,23 +100,20 @@ class Coupled:
             moved = collocation.carry(problem, at, stretch, light, self._can_flip(at))
             end = self._end(at, stretch, moved)
             events = self._events(at, stretch, moved)
-            early = [
-                e
-                for e in events
-                if (not e.release and light[e.who])
-                or abs(self._gap(at, stretch, end, e)) > self.tol_event
-            ]
-            if early and step > instant:
-                aim = min(early, key=lambda e: e.tau)
+            early = self._earliest(at, stretch, end, events, light)
+            if early is not None and step > instant:
+                aim = early
                 if not aim.release:
                     heavy[aim.who] = True  # a light neuron that begins to slide needs a landing
+                later = next((e.tau for e in events if e.tau > aim.tau), None)
+                self.foreseen = at.state.clock + step * later if later else np.inf
                 step = max(step * aim.tau, 0.5 * instant)
                 self.counters.landings += 1
                 continue
             if aim is not None and not any(aim.same(e) for e in events):
                 gap = self._gap(at, stretch, end, aim)
                 tries += 1
-                if abs(gap) <= self.tol_event:
+                if abs(gap) <= (self.tol_release if aim.release else self.tol_event):
                     events.append(aim)
                 elif tries <= 8:
                     more = abs(gap) / max(self._speed(at, stretch, end, aim), 1e-300)
@@ -121,11 +124,26 @@ class Coupled:
             return Step(stretch, end)
         raise FloatingPointError("a step of the flow could not be completed")
 
+    def _earliest(
+        self, at: Start, stretch: Stretch, end: State, events: list[Event], light: NDArray[np.bool_]
+    ) -> Event | None:
+        """The first event that does not lie at the end of the step to tolerance."""
+        for event in events:
+            if not event.release and light[event.who]:
+                return event
+            tol = self.tol_release if event.release else self.tol_event
+            if abs(self._gap(at, stretch, end, event)) > tol and event.tau < 1.0 - 1e-13:
+                return event
+        return None
+
     def _accept(self, stretch: Stretch, shortened: bool) -> None:
         self.counters.steps += 1
         growth = min(4.0, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
         fitting = stretch.step * growth
-        self.step = max(self.step, fitting) if shortened else fitting
+        seen = shortened or np.isfinite(self.foreseen)
+        self.step = max(self.step, fitting) if seen else fitting
+        if not shortened:
+            self.foreseen = np.inf
 
     # ------------------------------------------------------------------ what limits the step
 
@@ -145,10 +163,11 @@ class Coupled:
         return np.asarray(at.state.a**2 < squares * (1.0 - 1e-12))
 
     def _events(self, at: Start, stretch: Stretch, moved: collocation.Moved) -> list[Event]:
-        """All events of the tried step that must end it."""
+        """All events of the tried step that must end it, in order of time."""
+        met = np.flatnonzero(moved.tau <= 1.0)
         events = [
             Event(float(moved.tau[j]), int(j), int(moved.point[j]))
-            for j in np.flatnonzero(moved.tau <= 1.0)
+            for j in met[np.argsort(moved.tau[met], kind="stable")]
         ]
         if not at.classes.slides:
             return events
@@ -157,20 +176,20 @@ class Coupled:
         for slide in at.classes.slides:
             for i in slide.points:
                 side = 1.0 if at.c[i] > 0 else -1.0
-                tiny = 1e-11 * float(np.abs(c[:, i]).max())
+                tiny = self.tol_release * float(np.abs(c[:, i]).max())
                 tau = min(
                     first_exit(tableau.FORCE_BERNSTEIN @ curve, side, tiny)
                     for curve in (rho[slide.index, :, i], c[:, i] - rho[slide.index, :, i])
                 )
                 if tau <= 1.0:
                     events.append(Event(tau, slide.index, int(i), release=True))
-        return events
+        return sorted(events, key=lambda e: e.tau)
 
     def _gap(self, at: Start, stretch: Stretch, end: State, event: Event) -> float:
         """How far the end of the step is from the event, as an angle or a sliding weight."""
         if event.release:
             theta = self._theta(at, stretch.c[-1], event)
-            return min(theta, 1.0 - theta)
+            return min(theta, 1.0 - theta) + self.tol_release
         norm = _size(end, event.who)
         if event.point < 0:
             return float(end.a[event.who]) / norm

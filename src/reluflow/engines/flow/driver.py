@@ -22,7 +22,7 @@ import numpy as np
 from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
 from reluflow.engines.flow import clock, tableau
-from reluflow.engines.flow.certificate import Limit, find_limit
+from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.collocation import Start, begin
 from reluflow.engines.flow.coupled import Counters, Coupled, Step
 from reluflow.engines.flow.events import EventLog, decide
@@ -80,6 +80,7 @@ class Flow:
     def run(self, records: Records, tick: Callable[[float, float], None]) -> tuple[Status, float]:
         """Run to a stop or a limit; returns the status and the bound on the distance to a limit."""
         began = time.perf_counter()
+        stagnation = Stagnation()
         at = self._begin()
         records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
         while True:
@@ -89,9 +90,13 @@ class Flow:
                 return Status.STOP_LOSS, np.nan
             if self.state.log_t >= self.log_t_end:
                 return Status.T_END, np.nan
-            limit = find_limit(self.problem, at, self.rtol)
+            limit = find_limit(self.problem, at, self.rtol) or stagnation.find_limit(
+                self.problem, at, log_loss, self.rtol
+            )
             if limit is not None and not self._must_go_on(limit):
                 return limit.status, limit.error
+            if self.plateau.endless:
+                return Status.STATIONARY, 0.0
             spent = time.perf_counter() - began
             if spent > self.stops.max_seconds or len(self.log) >= self.stops.max_events:
                 return Status.BUDGET, np.nan
@@ -171,11 +176,11 @@ class Flow:
 
     def _fraction(self, at: Start, step: Step) -> float | None:
         """Share of the step at which a stop lies, if it lies clearly inside."""
-        losses = np.array([self.problem.log_loss(row) for row in [at.h, *step.stretch.h]])
         target = self.stops.log_loss
         shares = []
         slack = 1e-10 * max(1.0, abs(target)) if np.isfinite(target) else 0.0
-        if losses[-1] < target - slack:
+        if self.problem.log_loss(step.stretch.h[-1]) < target - slack:
+            losses = np.array([self.problem.log_loss(row) for row in [at.h, *step.stretch.h]])
             shares.append(_crossing(lambda tau: _interpolate(losses, tau) - target))
         if not self.problem.is_square and np.isfinite(self.stops.t_end):
             slowness = self._slowness(at, step)

@@ -29,6 +29,7 @@ class Plateau:
 
     def __init__(self, problem: Problem, rtol: float, log: EventLog) -> None:
         self.problem, self.rtol, self.log = problem, rtol, log
+        self.endless = False  # the dormant neurons shrink for ever: the plateau is the limit
         self.log_level = float(np.log(0.01 * rtol * problem.output_scale))
 
     def dormant(self, at: Start) -> NDArray[np.bool_] | None:
@@ -59,8 +60,12 @@ class Plateau:
         state = at.state.copy()
         z = at.z.copy()
         left = limit
+        patience = 100.0 * (self.log_level - self._total(state, moving)) + 1e6
         for _ in range(2000):
             gap = self.log_level - self._total(state, moving)
+            if gap > patience:
+                self.endless = True
+                break
             fastest = self._fastest(state, at.c, moving)
             if gap < 0.5 or left <= 0.0 or fastest <= 0.0:
                 break
