@@ -232,37 +232,29 @@ def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _force_at(forces: Array, nodes: Array, tau: float, out: Array) -> None:
-    """Value at ``tau`` of the polynomial through ``forces`` (S, n) at ``nodes``."""
-    stages, n = forces.shape
-    for i in range(n):
-        out[i] = 0.0
-    for k in range(stages):
+def _combine(values: Array, nodes: Array, tau: float, out: Array) -> None:
+    """Value at ``tau`` of the polynomial through the rows of ``values`` at ``nodes``."""
+    out[:] = 0.0
+    for k in range(len(nodes)):
         weight = 1.0
-        for r in range(stages):
+        for r in range(len(nodes)):
             if r != k:
                 weight *= (tau - nodes[r]) / (nodes[k] - nodes[r])
-        for i in range(n):
-            out[i] += weight * forces[k, i]
+        for i in range(len(out)):
+            out[i] += weight * values[k, i]
 
 
 @njit(cache=True, nogil=True)
 def _slopes(
-    a: float, z: Array, rho: Array, gg: Array, inverse: Array, step: float, A: Array, hidden: bool
+    a: float, b: Array, gg: Array, inverse: Array, step: float, A: Array, hidden: bool
 ) -> tuple[Array, Array]:
-    """Output weights and their time derivatives at the nodes of one neuron."""
-    stages, n = rho.shape
+    """Output weights and their time derivatives at the nodes of one neuron; ``b_k = w_0.g_k``."""
+    stages = len(b)
     value = np.empty(stages)
     slope = np.zeros(stages)
     if hidden:
         value[:] = a
         return value, slope
-    b = np.empty(stages)
-    for k in range(stages):
-        total = 0.0
-        for i in range(n):
-            total += rho[k, i] * z[i]
-        b[k] = total
     for k in range(stages):
         total = a
         for r in range(stages):
@@ -357,6 +349,8 @@ def _walk(
     z: Array,
     row: Array,
     forces: Array,
+    pull: Array,
+    push: Array,
     nodes: Array,
     X: Array,
     gram: Array,
@@ -372,67 +366,49 @@ def _walk(
 ) -> tuple[float, int, float, int]:
     """Carry one light neuron through the step across plain crossings; ``w, z, row`` change.
 
-    Returns ``(a, used, tau, point)``; ``tau <= 1`` means a slide begins there, which the caller
-    must handle, and the returned state is void.
+    ``pull`` and ``push`` hold its ``g`` and ``X g`` at the nodes of the force polynomial; a
+    crossing adds or removes one point, in O(n + d). Returns ``(a, used, tau, point)``; ``tau <= 1``
+    means that a slide begins there, which the caller must handle; the returned state is then void.
     """
-    stages = len(gauss)
-    n = forces.shape[1]
-    d = X.shape[1]
-    rho = np.empty((1, stages, n))
+    stages, n, d = len(gauss), len(z), len(w)
     g = np.empty((1, stages, d))
-    gam = np.empty((1, stages, n))
+    gam = np.empty((stages, n))
     gam0 = np.empty(n)
+    b = np.empty(stages)
     speed = np.empty((stages + 1, n))
     here = np.empty(n)
     start = 0.0
     where = -1
     for _ in range(4 * n + 8):
-        span = 1.0 - start
         alive = False
         for i in range(n):
             if row[i] == 1:
                 alive = True
-        if not alive or span <= 0.0:
+        if not alive or start >= 1.0:
             return a, used, 2.0, -1
-        tau, where = 2.0, -1
         end = 1.0
+        where = -1
         for attempt in range(2):
             sub = (end - start) * step
             for k in range(stages):
-                _force_at(forces, nodes, start + gauss[k] * (end - start), here)
-                for i in range(n):
-                    rho[0, k, i] = here[i] if row[i] == 1 else 0.0
-            for k in range(stages):
+                _combine(pull, nodes, start + gauss[k] * (end - start), g[0, k])
+                _combine(push, nodes, start + gauss[k] * (end - start), gam[k])
+                b[k] = 0.0
                 for q in range(d):
-                    g[0, k, q] = 0.0
-                for r in range(n):
-                    if rho[0, k, r] != 0.0:
-                        for q in range(d):
-                            g[0, k, q] += rho[0, k, r] * X[r, q]
-                for i in range(n):
-                    total = 0.0
-                    for q in range(d):
-                        total += g[0, k, q] * X[i, q]
-                    gam[0, k, i] = total
+                    b[k] += g[0, k, q] * w[q]
             gg, inverse = class_matrices(g, sub, A, hidden)
-            value, slope = _slopes(a, z, rho[0], gg[0], inverse[0], sub, A, hidden)
+            value, slope = _slopes(a, b, gg[0], inverse[0], sub, A, hidden)
             if attempt == 0:
-                _force_at(forces, nodes, start, here)
-                for i in range(n):
-                    total = 0.0
-                    for r in range(n):
-                        if row[r] == 1:
-                            total += here[r] * gram[r, i]
-                    gam0[i] = total
-                _speeds(a, value, gam0, gam[0], speed)
+                _combine(push, nodes, start, gam0)
+                _speeds(a, value, gam0, gam, speed)
                 tau, where = _first_boundary(z, row, speed, sub, path, slack)
                 if where < 0:
                     break
-                end = start + tau * span
+                end = start + tau * (1.0 - start)
         for k in range(stages):
             f = sub * B[k] * value[k]
             for i in range(n):
-                z[i] += f * gam[0, k, i]
+                z[i] += f * gam[k, i]
             for q in range(d):
                 w[q] += f * g[0, k, q]
             a += sub * B[k] * slope[k]
@@ -440,17 +416,26 @@ def _walk(
             return a, used, 2.0, -1
         if used >= len(log):
             return a, used, end, where
-        _force_at(forces, nodes, end, here)
+        _combine(forces, nodes, end, here)
+        _combine(push, nodes, end, gam0)
         if a * here[where] < 0.0:
-            outside = 0.0
-            for i in range(n):
-                if row[i] == 1 and i != where:
-                    outside += here[i] * gram[where, i]
-            inside = outside + here[where] * gram[where, where]
+            inside = gam0[where]
+            outside = inside
+            if row[where] == 1:
+                outside -= here[where] * gram[where, where]
+            else:
+                inside += here[where] * gram[where, where]
             if (row[where] == 1 and a * outside >= 0.0) or (row[where] == 0 and a * inside <= 0.0):
                 return a, used, end, where
         z[where] = 0.0
+        change = 1.0 if row[where] == 0 else -1.0
         row[where] = 1 - row[where]
+        for k in range(len(nodes)):
+            f = change * forces[k, where]
+            for q in range(d):
+                pull[k, q] += f * X[where, q]
+            for i in range(n):
+                push[k, i] += f * gram[where, i]
         log[used, 0] = end
         log[used, 1] = j
         log[used, 2] = where
@@ -472,8 +457,8 @@ def advance(
     slack: Array,
     forces: Array,
     nodes: Array,
-    rho0: Array,
-    gam0: Array,
+    pull: Array,
+    push: Array,
     rho: Array,
     gam: Array,
     gx: Array,
@@ -491,7 +476,9 @@ def advance(
 
     Returns ``(a1, w1, mode1, tau, point, used)``. ``tau[j] <= 1`` marks the first event of neuron j
     that the caller must handle (``point -1``: its output weight changes sign); plain crossings of
-    light neurons are carried out here and listed in the first ``used`` rows of ``log``.
+    light neurons are carried out here and listed in the first ``used`` rows of ``log``. ``forces``
+    holds c at ``nodes`` (the start and the Radau nodes), ``pull`` and ``push`` the ``g`` and
+    ``X g`` of each class there; ``rho, gam, gx`` belong to the Gauss nodes.
     """
     m, n = z.shape
     d = w.shape[1]
@@ -504,18 +491,23 @@ def advance(
     used = 0
     speed = np.empty((stages + 1, n))
     slopes = np.empty(stages + 1)
+    b = np.empty(stages)
     gg, inverse = class_matrices(gx, step, A, hidden)
     for j in range(m):
         c = cid[j]
         if c < 0:
             continue
-        value, slope = _slopes(a[j], z[j], rho[c], gg[c], inverse[c], step, A, hidden)
-        _speeds(a[j], value, gam0[c], gam[c], speed)
+        for k in range(stages):
+            b[k] = 0.0
+            for i in range(n):
+                b[k] += rho[c, k, i] * z[j, i]
+        value, slope = _slopes(a[j], b, gg[c], inverse[c], step, A, hidden)
+        _speeds(a[j], value, push[c, 0], gam[c], speed)
         tau[j], point[j] = _first_boundary(z[j], mode[j], speed, step, path, slack[j])
         if can_flip[j]:
             slopes[0] = 0.0
-            for i in range(n):
-                slopes[0] += rho0[c, i] * z[j, i]
+            for q in range(d):
+                slopes[0] += pull[c, 0, q] * w[j, q]
             slopes[1:] = slope
             flip = _flip(a[j], slopes, step, path)
             if flip < tau[j]:
@@ -530,6 +522,8 @@ def advance(
                 zj,
                 mode1[j],
                 forces,
+                pull[c].copy(),
+                push[c].copy(),
                 nodes,
                 X,
                 gram,

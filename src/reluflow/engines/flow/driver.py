@@ -86,7 +86,7 @@ class Flow:
         while True:
             log_loss = self.problem.log_loss(at.h)
             tick(self.state.log_t, log_loss)
-            if log_loss <= self.stops.log_loss:
+            if log_loss <= self.stops.log_loss and np.isfinite(self.stops.log_loss):
                 return Status.STOP_LOSS, np.nan
             if self.state.log_t >= self.log_t_end:
                 return Status.T_END, np.nan

@@ -64,8 +64,8 @@ class EventLog:
         def key(
             row: tuple[float, float, int, int, int, str],
         ) -> tuple[float, float, int, float, int]:
-            t, log_t, neuron, point, order, _ = row
-            return log_t, t, neuron, np.inf if point < 0 else point, order
+            t, log_t, neuron, point, order, kind = row
+            return log_t, t, neuron, np.inf if kind == "die" else point, order
 
         out = np.empty(len(self.rows), EVENT_DTYPE)
         for k, (t, log_t, neuron, point, _, kind) in enumerate(sorted(self.rows, key=key)):

@@ -18,7 +18,6 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.kernels.frozen import drift
 from reluflow.losses import logsumexp
-from reluflow.network import row_norms
 
 # a plateau shorter than this many e-foldings is left to the coupled phase
 WORTHWHILE = 3.0
@@ -114,13 +113,14 @@ class Plateau:
                 self.log.add(clock, int(j), -1, "die")
 
     def _log_outputs(self, state: State) -> Array:
-        """Logarithm of the largest output each neuron can have on a point."""
+        """Logarithm of a bound on the output of each neuron on a point, ``(a^2 + |w|^2) |x| / 2``.
+
+        Not ``|a||w||x|``: that vanishes where an output weight passes zero.
+        """
+        squares = state.a**2 + np.einsum("jd,jd->j", state.w, state.w)
         with np.errstate(divide="ignore"):
             return np.asarray(
-                2.0 * state.sigma
-                + np.log(np.abs(state.a))
-                + np.log(row_norms(state.w))
-                + np.log(self.problem.lengths.max())
+                2.0 * state.sigma + np.log(0.5 * squares) + np.log(self.problem.lengths.max())
             )
 
     def _total(self, state: State, moving: NDArray[np.bool_]) -> float:
