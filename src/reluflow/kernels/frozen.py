@@ -105,18 +105,26 @@ def drift(
                 if mode[j, i] < 2:
                     for q in range(d):
                         gam[i] += g[q] * X[i, q]
+                    # a pull at rounding would switch off a pre-activation that only fades
+                    if abs(gam[i]) <= 4e-16 * noise * np.sqrt(gram[i, i]):
+                        gam[i] = 0.0
             if speed <= 1e-15 * noise:
                 break
             p = 0.0
+            size = a[j] * a[j]
             for q in range(d):
                 p += g[q] * w[j, q]
+                size += w[j, q] * w[j, q]
             p /= speed
             boost = (span - time) * speed
             where = -1
             for i in range(n):
                 if mode[j, i] < 2:
                     sign = 1.0 if mode[j, i] == 1 else -1.0
-                    q_exit = exit_boost(z[j, i], a[j], p, gam[i] / speed, sign)
+                    # a pre-activation that fades to rounding must pass the plane clearly
+                    slack = 1e-13 * np.sqrt(size * gram[i, i])
+                    start = z[j, i] + sign * slack if abs(z[j, i]) <= slack else z[j, i]
+                    q_exit = exit_boost(start, a[j], p, gam[i] / speed, sign)
                     if q_exit < boost:
                         boost = q_exit
                         where = i
