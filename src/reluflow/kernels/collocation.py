@@ -364,11 +364,12 @@ def _walk(
     log: Array,
     used: int,
 ) -> tuple[float, int, float, int]:
-    """Carry one light neuron through the step across plain crossings; ``w, z, row`` change.
+    """Carry one light neuron through the step across its events; ``w, z, row`` change.
 
     ``pull`` and ``push`` hold its ``g`` and ``X g`` at the nodes of the force polynomial; a
-    crossing adds or removes one point, in O(n + d). Returns ``(a, used, tau, point)``; ``tau <= 1``
-    means that a slide begins there, which the caller must handle; the returned state is then void.
+    crossing adds or removes one point, a slide projects one out, in O(n + d). Returns
+    ``(a, used, tau, point)``; ``tau <= 1`` means that a second slide begins there, which the caller
+    must handle; the returned state is then void.
     """
     stages, n, d = len(gauss), len(z), len(w)
     g = np.empty((1, stages, d))
@@ -377,6 +378,10 @@ def _walk(
     b = np.empty(stages)
     speed = np.empty((stages + 1, n))
     here = np.empty(n)
+    held = -1  # the point whose plane it slides on
+    for i in range(n):
+        if row[i] >= 2:
+            held = i
     start = 0.0
     where = -1
     for _ in range(4 * n + 8):
@@ -418,24 +423,46 @@ def _walk(
             return a, used, end, where
         _combine(forces, nodes, end, here)
         _combine(push, nodes, end, gam0)
+        # the plane's own weight: its square length, less what the plane held takes away
+        own = gram[where, where]
+        if held >= 0:
+            own -= gram[where, held] ** 2 / gram[held, held]
+        slides = False
         if a * here[where] < 0.0:
             inside = gam0[where]
             outside = inside
             if row[where] == 1:
-                outside -= here[where] * gram[where, where]
+                outside -= here[where] * own
             else:
-                inside += here[where] * gram[where, where]
-            if (row[where] == 1 and a * outside >= 0.0) or (row[where] == 0 and a * inside <= 0.0):
+                inside += here[where] * own
+            slides = a * outside >= 0.0 if row[where] == 1 else a * inside <= 0.0
+            if slides and held >= 0:
                 return a, used, end, where
         z[where] = 0.0
-        change = 1.0 if row[where] == 0 else -1.0
-        row[where] = 1 - row[where]
+        was = row[where]
+        row[where] = was + 2 if slides else 1 - was
         for k in range(len(nodes)):
-            f = change * forces[k, where]
+            f = 0.0
+            if was == 1:
+                f = -forces[k, where]
+            elif not slides:
+                f = forces[k, where]
+            part = gram[where, held] / gram[held, held] if held >= 0 else 0.0
             for q in range(d):
-                pull[k, q] += f * X[where, q]
+                pull[k, q] += f * (X[where, q] - (part * X[held, q] if held >= 0 else 0.0))
             for i in range(n):
-                push[k, i] += f * gram[where, i]
+                push[k, i] += f * (gram[where, i] - (part * gram[held, i] if held >= 0 else 0.0))
+            if slides:
+                f = push[k, where] / gram[where, where]
+                for q in range(d):
+                    pull[k, q] -= f * X[where, q]
+                for i in range(n):
+                    push[k, i] -= f * gram[where, i]
+                push[k, where] = 0.0
+            elif held >= 0:
+                push[k, held] = 0.0
+        if slides:
+            held = where
         log[used, 0] = end
         log[used, 1] = j
         log[used, 2] = where

@@ -104,7 +104,7 @@ class Coupled:
             if early is not None and step > instant:
                 aim = early
                 if not aim.release:
-                    heavy[aim.who] = True  # a light neuron that begins to slide needs a landing
+                    heavy[aim.who] = True  # a light neuron with a second slide needs a landing
                 later = next((e.tau for e in events if e.tau > aim.tau), None)
                 self.foreseen = at.state.clock + step * later if later else np.inf
                 step = max(step * aim.tau, 0.5 * instant)
@@ -152,13 +152,14 @@ class Coupled:
 
         A crossing bends the outputs by a slope of the neuron's size times the force. A quadrature
         over the step misses about a twentieth of the bend times the step, and the force it then
-        misses acts for the step: size x boost^2 / 20, shared among the crossings of a step.
+        misses acts for the step: size x boost^2 / 20. Of N crossings in a step the mean effect is
+        smooth; what is missed grows like the square root of N.
         """
         state, problem = at.state, self.problem
         size = at.weight * (state.a**2 + np.einsum("jd,jd->j", state.w, state.w))
         bend = 0.05 * size * float(problem.lengths.max()) ** 2 * min(1.0, stretch.boost) ** 2
-        bound = 0.1 * self.rtol * problem.output_scale / self.crowd
-        return np.asarray((bend < bound) & ~(state.mode >= 2).any(axis=1))
+        bound = 0.1 * self.rtol * problem.output_scale / np.sqrt(self.crowd)
+        return np.asarray((bend < bound) & ((state.mode >= 2).sum(axis=1) <= 1))
 
     def _can_flip(self, at: Start) -> NDArray[np.bool_]:
         """Only a neuron with ``|a| < |w|`` can change the sign of its output weight."""
@@ -240,7 +241,10 @@ class Coupled:
         dying = {int(j) for j in moved.crossings[:, 1] if not (end.mode[int(j)] == 1).any()}
         for tau, j, i, new in moved.crossings:
             clock = at.state.clock + tau * stretch.step
-            self.log.change(clock, int(j), int(i), 1 - int(new), int(new))
+            old = 1 - int(new) if new < 2 else int(new) - 2
+            self.log.change(clock, int(j), int(i), old, int(new))
+            if new >= 2:
+                land(self.problem, end, int(j), ())
         for j in sorted(dying):
             last = float(moved.crossings[moved.crossings[:, 1] == j, 0].max())
             self.log.add(at.state.clock + last * stretch.step, j, -1, "die")
