@@ -39,7 +39,7 @@ def main() -> None:
     console.print(
         f"[bold]reluflow {rf.__version__}[/]: {net.width} ReLU neurons on {data.n} correlated "
         f"points in {data.d} dimensions, initial scale 4^-7.\n"
-        "The first run compiles the solver; later ones start at once.\n"
+        "The first run compiles the solver, about half a minute; later ones start at once.\n"
     )
     with console.status("compiling ..."):
         compile_engines()
@@ -75,7 +75,7 @@ def what_happened(run: rf.Trajectory, seconds: float) -> Table:
     table.add_column()
     good = run.status == rf.Status.CONVERGED
     table.add_row("status", f"[{'green' if good else 'yellow'}]{run.status}: {run.status.text}[/]")
-    if not math.isnan(run.limit_error):
+    if math.isfinite(run.limit_error):
         table.add_row("distance to the limit", f"at most {run.limit_error:.2g}")
     table.add_row("time of the flow", f"{run.t[-1]:.6g}")
     table.add_row("steps", f"{run.stats['steps']}")
