@@ -76,13 +76,17 @@ class Reference:
         self.fX = fixed(self.X.ravel().tolist()).reshape(self.n, self.d)
         self.fa = fixed(np.asarray(self.a, dtype=float).tolist())
         self.fw = fixed(np.asarray(self.W, dtype=float).ravel().tolist()).reshape(self.m, self.d)
-        self.mode = (self._z() > 0).astype(int)  # 0 inactive, 1 active, 2 sliding
+        size = np.linalg.norm(self.W, axis=1)[:, None] * np.linalg.norm(self.X, axis=1)
+        self.on = np.abs(np.asarray(self.W) @ self.X.T) <= 1e-14 * size  # pairs on their plane now
+        for j in np.flatnonzero(self.on.any(axis=1)):
+            self._project(j, np.flatnonzero(self.on[j]))
+        self.mode = ((self._z() > 0) & ~self.on).astype(int)  # 0 inactive, 1 active, 2 sliding
         self.came = np.zeros((self.m, self.n), dtype=int)
-        self.on = self._z() == 0  # pairs exactly on their plane now
         self.unit = Fraction(1)
-        for j in range(self.m):
-            if self.on[j].any():
-                self._settle(j, np.flatnonzero(self.on[j]), np.zeros(self.n))
+        for j in np.flatnonzero(self.on.any(axis=1)).tolist():
+            before = self.mode[j].copy()
+            self._settle(j, np.flatnonzero(self.on[j]), np.zeros(self.n))
+            self._log(j, before)
 
     # ------------------------------------------------------------------ quantities at one time
 
@@ -278,14 +282,28 @@ class Reference:
             self.fw[j, q] -= fixed(sum(s * r[q] for s, r in zip(multipliers, rows, strict=True)))
 
     def _settle(self, j, points, arrival):
-        """Choose modes on the planes of ``points`` by enumeration of the box problem's faces."""
+        """Choose modes on the planes of ``points``: repelling ones are crossed as they came.
+
+        Where several planes meet the others may turn the neuron round: a mode that its own
+        velocity contradicts is changed until all agree.
+        """
         a, c = real(self.fa[j]), real(self.forces())
         held = [i for i in points if a * c[i] < 0]
-        for i in points:
-            if i not in held and self.mode[j, i] < 2:
-                self.mode[j, i] = int(arrival[i] > 0)
-        if not held:
-            return
+        loose = [i for i in points if i not in held and self.mode[j, i] < 2]
+        for i in loose:
+            self.mode[j, i] = int(arrival[i] > 0)
+        for _ in range(10):
+            if held:
+                self._box(j, held, c)
+            g = np.array(self._pull_map(j)[0], dtype=float) @ c
+            wrong = [i for i in loose if (a * (self.X[i] @ g) > 0) != (self.mode[j, i] == 1)]
+            wrong = [i for i in wrong if abs(self.X[i] @ g) > 1e-13 * np.linalg.norm(g)]
+            if not wrong:
+                break
+            self.mode[j, wrong] = 1 - self.mode[j, wrong]
+
+    def _box(self, j, held, c):
+        """The box rule on attracting planes, by enumeration of its faces."""
         base = np.zeros(self.d)
         for i in range(self.n):
             if self.mode[j, i] == 1 and i not in held:
