@@ -436,6 +436,11 @@ def _walk(
             else:
                 inside += here[where] * own
             slides = a * outside >= 0.0 if row[where] == 1 else a * inside <= 0.0
+            others = False  # without another active point no force is left: the neuron dies
+            for i in range(n):
+                if row[i] == 1 and i != where:
+                    others = True
+            slides = slides and others
             if slides and held >= 0:
                 return a, used, end, where
         z[where] = 0.0
@@ -463,6 +468,12 @@ def _walk(
                 push[k, held] = 0.0
         if slides:
             held = where
+        alive = False
+        for i in range(n):
+            if row[i] == 1:
+                alive = True
+        if held >= 0 and not alive:
+            row[held] = 0
         log[used, 0] = end
         log[used, 1] = j
         log[used, 2] = where

@@ -57,7 +57,8 @@ class Stagnation:
             return None
         if float(speeds(problem, at.classes, at.c).max()) > 0.1 * rtol * problem.rate:
             return None
-        return Limit(Status.STATIONARY, np.inf)
+        resting = _square(problem, at, rtol, at_rest=True) if problem.is_square else None
+        return resting or _unbounded(problem, at)
 
 
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
@@ -70,13 +71,29 @@ def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     noise = 2.0 * ROUNDING * at.rounding * problem.kappa * problem.spectral_norm
     if problem.is_square and float(moving.max()) > max(1e-3 * rtol * at.stiffness, noise):
         return None
-    found = _square(problem, at, rtol) if problem.is_square else _margin(problem, at, moving, rtol)
-    if found is None and float(moving.max()) <= 1e-15 * problem.rate:
-        return Limit(Status.STATIONARY, np.inf)
-    return found
+    at_rest = float(moving.max()) <= 1e-15 * problem.rate
+    if problem.is_square:
+        found = _square(problem, at, rtol, at_rest)
+    else:
+        found = _margin(problem, at, moving, rtol)
+    return _unbounded(problem, at) if found is None and at_rest else found
 
 
-def _square(problem: Problem, at: Start, rtol: float) -> Limit | None:
+def _unbounded(problem: Problem, at: Start) -> Limit:
+    """A limit without a bound on the distance to it."""
+    return Limit(Status.CONVERGED if _fits(problem, at) else Status.STATIONARY, np.inf)
+
+
+def _fits(problem: Problem, at: Start) -> bool:
+    """Whether the loss is zero up to rounding."""
+    if not problem.is_square:
+        return False
+    small = max(1e-10 * problem.output_scale, ROUNDING * at.rounding)
+    return bool(np.abs(problem.y - at.h).max() <= small)
+
+
+def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | None:
+    """The bound from the linear system; ``at_rest`` takes it even where rounding is in the way."""
     values, vectors = at.eigen
     residual = vectors.T @ (problem.y - at.h)
     moving = values > RANK_CUTOFF * max(float(values.max()), 1e-300)
@@ -91,7 +108,7 @@ def _square(problem: Problem, at: Start, rtol: float) -> Limit | None:
         * problem.spectral_norm
         * float((np.abs(residual[moving]) / values[moving]).sum())
     )
-    floor = float(np.abs(residual[moving]).max(initial=0.0)) <= ROUNDING * at.rounding
+    floor = at_rest or float(np.abs(residual[moving]).max(initial=0.0)) <= ROUNDING * at.rounding
     if path > 1e-3 * rtol and not floor:
         return None
     if path > 0.5 * _smallest_margin(problem, at) and not floor:

@@ -79,7 +79,8 @@ class Coupled:
         """Take one step of at most ``limit`` and carry out the events at its end."""
         problem = self.problem
         # rounding of the forces, times the step, must stay far below the tolerance
-        noise = 2e-16 * float((np.abs(at.c) * problem.lengths).sum())
+        felt = (at.classes.rows > 0).any(axis=0)
+        noise = 2e-16 * float((np.abs(at.c) * problem.lengths)[felt].sum())
         step = min(self.step, limit, 0.03 * self.rtol / max(noise, 1e-300))
         if at.state.clock < self.foreseen:
             step = min(step, 1.05 * (self.foreseen - at.state.clock))
@@ -225,6 +226,13 @@ class Coupled:
     def _end(self, at: Start, stretch: Stretch, moved: collocation.Moved) -> State:
         end = at.state.copy()
         end.a, end.w, end.mode = moved.a, moved.w, moved.mode
+        for (
+            slide
+        ) in at.classes.slides:  # back onto the planes: a long slide leaves them by rounding
+            members = at.classes.cid == slide.index
+            planes = self.problem.X[slide.points]
+            off = end.w[members] @ planes.T
+            end.w[members] -= off @ slide.normal @ planes
         end.clock += stretch.step
         return end
 

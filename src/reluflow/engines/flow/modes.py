@@ -19,11 +19,15 @@ from reluflow.engines.flow.state import Modes
 
 @dataclass(frozen=True)
 class Slide:
-    """One class that slides: its index, its sliding points, and the map from c to rho there."""
+    """One class that slides: its index, its sliding points, and two maps.
+
+    ``lift`` takes c to rho on the sliding points; ``normal`` is the inverse of their Gram matrix.
+    """
 
     index: int
     points: NDArray[np.int64]
     lift: Array
+    normal: Array
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,10 @@ def classify(mode: Modes, gram: Array) -> Classes:
         points = np.flatnonzero(rows[index] == 2)
         own = gram[np.ix_(points, points)]
         cross = np.where(rows[index] == 1, gram[points], 0.0)
-        # least squares: points that slide together may be linearly dependent
-        lift = -np.linalg.lstsq(own, cross, rcond=1e-12)[0].T
-        slides.append(Slide(int(index), points, np.ascontiguousarray(lift)))
+        # pseudo-inverse: points that slide together may be linearly dependent
+        normal: Array = np.asarray(np.linalg.pinv(own, rcond=1e-12, hermitian=True))
+        lift = -(normal @ cross).T
+        slides.append(Slide(int(index), points, np.ascontiguousarray(lift), normal))
     return Classes(rows, cid, rows == 1, tuple(slides))
 
 
