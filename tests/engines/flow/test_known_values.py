@@ -4,9 +4,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq
 
 import reluflow as rf
-from reluflow.losses import Logistic, Square
+from reluflow.losses import Exponential, Logistic, Square
 
 MSE = Square("1/n")
 SCALES = (-5.0, -300.0, float(np.log(1e-160)), -1e6)
@@ -98,7 +99,7 @@ def test_three_points_with_positive_neurons_stop_at_the_least_squares_line(seed)
 FIVE = rf.datasets.from_points([-1, -0.6, -0.1, 0.3, 0.7], [0.28, -0.1, 0.03, 0.23, -0.22])
 
 
-@pytest.mark.parametrize("seed", [1, 4, 5])
+@pytest.mark.parametrize("seed", [0, 1, 4])
 def test_five_points_pass_a_plateau_and_end_in_a_local_minimum(seed):
     net = rf.networks.gaussian(2, 50, sigma_hidden=8e-6, sigma_output=8e-6, seed=seed)
     run = rf.flow(FIVE, net, loss=MSE)
@@ -202,3 +203,50 @@ def test_balanced_neuron_never_changes_the_sign_of_its_output_weight():
     run = rf.flow(data, rf.networks.balanced(4, 20, log_scale=-3.0, seed=1))
     assert "flip" not in run.events["kind"]
     np.testing.assert_array_equal(run.final.signs, run.net.signs)
+
+
+@pytest.mark.parametrize("loss", [Exponential(), Logistic()], ids=lambda loss: loss.name)
+def test_univariate_example_follows_the_exponential_integral_to_log_loss_23026(loss):
+    data = rf.datasets.from_points([4.0, -4.0], [1.0, 1.0])
+    net = rf.Network([1.0, 0.0], [[0.0, 1.0], [0.0, 0.0]])
+    run = rf.flow(data, net, loss=loss, stop_log_loss=-23026.0)
+    assert run.status == "stop_loss"
+    assert run.log_loss[-1] == pytest.approx(-23026.0, rel=1e-9)
+    for log_loss in (-2.0, -20.0, -700.0, -23026.0):
+        part = rf.flow(data, net, loss=loss, stop_log_loss=log_loss, record=2)
+        # the same curve reached by a stop of its own: its a^2 determines its time
+        a = float(part.final.flat().a[0])
+        assert a**2 == pytest.approx(loss.inverse(log_loss), rel=1e-8)
+        # log t is as uncertain as a^2: late, d(log t)/d(a^2) tends to 1
+        slack = 1e-7 + 2e-9 * a**2
+        assert part.log_t[-1] == pytest.approx(log_time_of_example(loss.name, a**2), abs=slack)
+    network = run.final
+    assert network.a[1] == 0.0
+    assert not network.W[1].any()
+    assert network.W[0, 0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_dead_network_with_zero_labels_is_converged():
+    run = rf.flow(rf.Dataset([[1.0]], [0.0]), rf.Network([1.0], [[-1.0]]))
+    assert run.status == "converged"
+    assert run.log_loss[-1] == -np.inf
+
+
+@pytest.mark.parametrize("log_scale", [0.0, -4.0])
+def test_output_weight_changes_sign_at_the_closed_form_time(log_scale):
+    # a = b sinh th, w = b cosh th on x = 1, y = 1: th' = 1 - b^2 sinh(2 th)/2
+    lam = np.exp(log_scale)
+    square = 0.75 * lam**2
+    begin = -np.arcsinh(0.5 * lam / np.sqrt(square))
+    run = rf.flow(rf.Dataset([[1.0]], [1.0]), rf.Network([-0.5], [[1.0]], log_scale), rtol=1e-10)
+    assert run.status == "converged"
+
+    def force(th):
+        return 1.0 - 0.5 * square * np.sinh(2 * th)
+
+    assert run.events["kind"].tolist() == ["flip"]
+    assert run.events["t"][0] == pytest.approx(hyperbolic_time(begin, 0.0, force), rel=1e-9)
+    end = brentq(force, 0.0, 40.0, xtol=1e-15)
+    final = run.final.flat()
+    assert final.a[0] == pytest.approx(np.sqrt(square) * np.sinh(end), rel=1e-9)
+    assert final.W[0, 0] == pytest.approx(np.sqrt(square) * np.cosh(end), rel=1e-9)
