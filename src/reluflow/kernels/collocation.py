@@ -17,6 +17,7 @@ import numpy as np
 from numba import njit
 
 from reluflow.checks import Array
+from reluflow.kernels.boundaries import EDGE
 
 
 @njit(cache=True, nogil=True)
@@ -342,6 +343,20 @@ def _speeds(a: float, value: Array, gam0: Array, gam: Array, out: Array) -> None
 
 
 @njit(cache=True, nogil=True)
+def _holds(forces: Array, nodes: Array, bare: Array, held: int, own: float, start: float) -> bool:
+    """Whether the weight of a sliding point stays in [0, 1] at every node after ``start``.
+
+    ``bare`` is ``x.g`` of the other points at the nodes; the weight is ``-bare / (c own)``.
+    """
+    for k in range(len(nodes)):
+        if nodes[k] > start:
+            weight = -bare[k] / (forces[k, held] * own)
+            if not 0.0 <= weight <= 1.0:
+                return False
+    return True
+
+
+@njit(cache=True, nogil=True)
 def _walk(
     j: int,
     a: float,
@@ -349,6 +364,7 @@ def _walk(
     z: Array,
     row: Array,
     forces: Array,
+    rho: Array,
     pull: Array,
     push: Array,
     nodes: Array,
@@ -366,10 +382,10 @@ def _walk(
 ) -> tuple[float, int, float, int]:
     """Carry one light neuron through the step across its events; ``w, z, row`` change.
 
-    ``pull`` and ``push`` hold its ``g`` and ``X g`` at the nodes of the force polynomial; a
-    crossing adds or removes one point, a slide projects one out, in O(n + d). Returns
-    ``(a, used, tau, point)``; ``tau <= 1`` means that a second slide begins there, which the caller
-    must handle; the returned state is then void.
+    ``rho``, ``pull`` and ``push`` hold its multipliers, ``g`` and ``X g`` at the nodes of the force
+    polynomial; a crossing adds or removes one point, a slide projects one out, in O(n + d).
+    Returns ``(a, used, tau, point)``; ``tau <= 1`` is an event the caller must handle (a second
+    slide, or one that would end within the step); the returned state is then void.
     """
     stages, n, d = len(gauss), len(z), len(w)
     g = np.empty((1, stages, d))
@@ -379,9 +395,12 @@ def _walk(
     speed = np.empty((stages + 1, n))
     here = np.empty(n)
     held = -1  # the point whose plane it slides on
+    bare = np.zeros(len(nodes))
     for i in range(n):
         if row[i] >= 2:
             held = i
+            for k in range(len(nodes)):
+                bare[k] = -rho[k, i] * gram[i, i]
     start = 0.0
     where = -1
     for _ in range(4 * n + 8):
@@ -435,7 +454,9 @@ def _walk(
                 outside -= here[where] * own
             else:
                 inside += here[where] * own
-            slides = a * outside >= 0.0 if row[where] == 1 else a * inside <= 0.0
+            # a weight within EDGE of 0 or 1 is a crossing: points that do not pull on each other
+            edge = EDGE * abs(a * here[where]) * own
+            slides = a * outside > edge if row[where] == 1 else a * inside < -edge
             others = False  # without another active point no force is left: the neuron dies
             for i in range(n):
                 if row[i] == 1 and i != where:
@@ -457,7 +478,10 @@ def _walk(
                 pull[k, q] += f * (X[where, q] - (part * X[held, q] if held >= 0 else 0.0))
             for i in range(n):
                 push[k, i] += f * (gram[where, i] - (part * gram[held, i] if held >= 0 else 0.0))
+            if held >= 0:
+                bare[k] += f * gram[where, held]
             if slides:
+                bare[k] = push[k, where]
                 f = push[k, where] / gram[where, where]
                 for q in range(d):
                     pull[k, q] -= f * X[where, q]
@@ -474,6 +498,8 @@ def _walk(
                 alive = True
         if held >= 0 and not alive:
             row[held] = 0
+        elif held >= 0 and not _holds(forces, nodes, bare, held, gram[held, held], end):
+            return a, used, end, where
         log[used, 0] = end
         log[used, 1] = j
         log[used, 2] = where
@@ -495,6 +521,7 @@ def advance(
     slack: Array,
     forces: Array,
     nodes: Array,
+    hold: Array,
     pull: Array,
     push: Array,
     rho: Array,
@@ -515,8 +542,8 @@ def advance(
     Returns ``(a1, w1, mode1, tau, point, used)``. ``tau[j] <= 1`` marks the first event of neuron j
     that the caller must handle (``point -1``: its output weight changes sign); plain crossings of
     light neurons are carried out here and listed in the first ``used`` rows of ``log``. ``forces``
-    holds c at ``nodes`` (the start and the Radau nodes), ``pull`` and ``push`` the ``g`` and
-    ``X g`` of each class there; ``rho, gam, gx`` belong to the Gauss nodes.
+    holds c at ``nodes`` (start and Radau nodes), ``hold, pull, push`` the multipliers, ``g``
+    and ``X g`` of each class there; ``rho, gam, gx`` belong to the Gauss nodes.
     """
     m, n = z.shape
     d = w.shape[1]
@@ -560,6 +587,7 @@ def advance(
                 zj,
                 mode1[j],
                 forces,
+                hold[c],
                 pull[c].copy(),
                 push[c].copy(),
                 nodes,

@@ -276,7 +276,8 @@ def carry(
     rho = at.classes.forces(tableau.RADAU_TO_GAUSS @ stretch.c)
     gx, gam = pulls(problem, at.classes, rho)
     forces = np.concatenate([at.c[None], stretch.c])
-    pull, push = pulls(problem, at.classes, at.classes.forces(forces))
+    hold = at.classes.forces(forces)
+    pull, push = pulls(problem, at.classes, hold)
     log = np.empty((64 + at.z.size, 4))
     a, w, mode, tau, point, used = kernel.advance(
         at.state.a,
@@ -289,6 +290,7 @@ def carry(
         ON_PLANE * at.state.reach(problem),
         forces,
         tableau.START_RADAU,
+        hold,
         pull,
         push,
         rho,
