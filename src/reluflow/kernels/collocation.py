@@ -464,6 +464,12 @@ def _walk(
             slides = slides and others
             if slides and held >= 0:
                 return a, used, end, where
+        # put it exactly on the plane: the next step must not find the same crossing again
+        off = 0.0
+        for q in range(d):
+            off += w[q] * X[where, q]
+        for q in range(d):
+            w[q] -= off / gram[where, where] * X[where, q]
         z[where] = 0.0
         was = row[where]
         row[where] = was + 2 if slides else 1 - was
