@@ -259,6 +259,11 @@ def flow(
 ) -> Trajectory:
     """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
     earlier = data if isinstance(data, Trajectory) else None
+    if earlier is not None and earlier.engine != "flow":
+        raise InputError(
+            f"the run to continue is of {earlier.engine}, which keeps no modes. Pass its data and "
+            "its final network instead."
+        )
     if earlier is not None:
         data, net, loss = earlier.data, earlier.net, earlier.loss_function
         train = str(earlier.options["train"])

@@ -99,12 +99,14 @@ def start(problem: Problem, net: Network) -> State:
             "Make them agree."
         )
     if problem.hidden:
-        flat = net.flat()
-        if not np.all(np.isfinite(flat.W)) or not np.all(np.isfinite(flat.a)):
+        scales = np.concatenate([net.log_scale, net.log_scale_out])
+        if np.abs(scales).max() > 300.0:
             raise InputError(
-                f"log_scale up to {net.log_scale.max():g} leaves the range of floats. Training "
-                "only the hidden layer needs ordinary scales; lower log_scale."
+                f"log_scale reaches {scales[np.abs(scales).argmax()]:g}, near the end of the range "
+                "of floats. Training only the hidden layer needs ordinary scales: keep log_scale "
+                "within 300 of 0."
             )
+        flat = net.flat()
         a, W, sigma = flat.a.copy(), flat.W.copy(), np.zeros(net.width)
     else:
         shift = net.log_scale_out - net.log_scale
