@@ -93,10 +93,10 @@ class Flow:
             limit = find_limit(self.problem, at, self.rtol) or stagnation.find_limit(
                 self.problem, at, log_loss, self.rtol
             )
-            if limit is not None and not self._must_go_on(limit):
-                return limit.status, limit.error
             if self.plateau.endless:
-                return Status.STATIONARY, 0.0
+                limit = Limit(Status.STATIONARY, 0.0)
+            if limit is not None and np.isinf(self.stops.t_end):
+                return limit.status, limit.error
             spent = time.perf_counter() - began
             if spent > self.stops.max_seconds or len(self.log) >= self.stops.max_events:
                 return Status.BUDGET, np.nan
@@ -107,10 +107,6 @@ class Flow:
             at = self._begin()
             records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
 
-    def _must_go_on(self, limit: Limit) -> bool:
-        """A limit at infinite time is not wanted when a finite end time was asked for."""
-        return bool(np.isfinite(self.stops.t_end)) and limit.status is not None
-
     def _begin(self) -> Start:
         if not self.problem.hidden:
             self.state.rescale()
@@ -118,7 +114,7 @@ class Flow:
 
     def _move(self, at: Start, limit: Limit | None) -> None:
         """Advance by one phase."""
-        if limit is not None and self.problem.is_square:
+        if limit is not None and (self.problem.is_square or self.plateau.endless):
             self._jump_to_end()
             return
         began = time.perf_counter()
