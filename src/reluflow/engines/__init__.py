@@ -34,7 +34,41 @@ def descend(
     max_seconds: float | None = None,
     progress: bool = False,
 ) -> Trajectory:
-    """Train by exact full-batch gradient descent; see `reluflow.engines.descent`."""
+    r"""Train by exact full-batch descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
+
+    Parameters
+    ----------
+    data, net : Dataset, Network
+        What to train, and from where.
+    lr : float or LossBased
+        The step :math:`\eta`; `LossBased` lets it grow as a classification loss falls.
+    steps : int or inf
+        How many; inf where the limit can be certified (hidden layer only, square loss).
+    loss : Square, Exponential or Logistic
+        The loss, with its factor.
+    train : "both" or "hidden"
+        Whether the output weights move too.
+    stop_loss, stop_log_loss : float, optional
+        End when the loss (its logarithm) is at most this; tested before each update.
+    record : int or array
+        At most so many records, geometric in iterations, or at these iterations exactly.
+    max_seconds : float, optional
+        End with status ``budget`` after so much time.
+    progress : bool
+        Show a bar on work over two seconds.
+
+    Examples
+    --------
+    >>> data = Dataset([[1.0, 0.0]], [1.0])
+    >>> run = descend(data, Network([0.5], [[0.5, 0.0]]), lr=0.1, steps=20)
+    >>> str(run.status), round(float(run.loss[-1]), 6)
+    ('steps', 0.000887)
+
+    Numerics
+    --------
+    Each neuron carries a power-of-two exponent, so any scale is exact: the run equals one in floats
+    of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise.
+    """
     from reluflow.engines import descent
 
     return descent.descend(
@@ -67,7 +101,45 @@ def flow(
     max_events: int | None = None,
     progress: bool = False,
 ) -> Trajectory:
-    """Train by gradient flow, events and all; see `reluflow.engines.flow.driver`."""
+    r"""Train by gradient flow, :math:`\dot\theta \in -\partial L(\theta)`, events and all.
+
+    Parameters
+    ----------
+    data : Dataset or Trajectory
+        What to train; a run of `flow` is continued (its loss, layers and network are kept).
+    net : Network
+        From where, at any scale.
+    loss : Square, Exponential or Logistic
+        The loss, with its factor.
+    train : "both" or "hidden"
+        Whether the output weights move too.
+    t_end : float
+        End time. Without it the run goes to its limit (``converged``, ``stationary``); a
+        classification loss has none, and ends at log-loss -1000 unless told otherwise.
+    stop_loss, stop_log_loss : float, optional
+        End when the loss (its logarithm) reaches this.
+    rtol : float
+        Relative accuracy of the weights, from 1e-13 to 0.1.
+    record : int or array
+        At most so many records, or at these times exactly.
+    max_seconds, max_events : float, int, optional
+        End with status ``budget`` after so much.
+    progress : bool
+        Show a bar on work over two seconds.
+
+    Examples
+    --------
+    >>> data = Dataset([[1.0, 0.0]], [1.0])
+    >>> run = flow(data, Network([1.0], [[0.6, 0.8]], log_scale=-1000.0))
+    >>> str(run.status), round(run.final.squared_norm, 9)
+    ('converged', 2.0)
+
+    Numerics
+    --------
+    Order 7 between events, Radau IIA in the n outputs; neurons are carried by Lorentz
+    transformations, so balance is kept to rounding. Slides are Filippov solutions. Plateaus and
+    tiny starts are closed forms. How it works and when it fails: docs/flow-engine.md.
+    """
     from reluflow.engines.flow import driver
 
     return driver.flow(
