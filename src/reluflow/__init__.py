@@ -1,14 +1,21 @@
 """reluflow: a laboratory for the training dynamics and implicit bias of two-layer ReLU networks.
 
-Importing it loads NumPy only; engines, solvers and plots load what they need when called.
+Importing it loads NumPy only; engines, solvers and plots load what they need when called, and the
+packages of predictions and measurements are loaded when first named.
 """
 
-from reluflow import datasets, densities, errors, geometry, interpolators, limits, losses, networks
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from reluflow import datasets, densities, errors, losses, networks
 from reluflow._version import __version__
 from reluflow.dataset import Dataset
 from reluflow.engines import LossBased, descend, flow
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory, load
+
+if TYPE_CHECKING:
+    from reluflow import geometry, interpolators, limits
 
 __all__ = [
     "Dataset",
@@ -29,3 +36,16 @@ __all__ = [
     "losses",
     "networks",
 ]
+
+_WHEN_NAMED = ("geometry", "interpolators", "limits")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a package of `_WHEN_NAMED` (PEP 562): it keeps the import of reluflow short."""
+    if name in _WHEN_NAMED:
+        return import_module(f"reluflow.{name}")
+    raise AttributeError(f"module 'reluflow' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
