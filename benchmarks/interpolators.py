@@ -3,58 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from benchmarks import growth_exponent, seconds
-from reluflow import Dataset, datasets, interpolators
+from reluflow import Dataset, interpolators
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """Yield one row per function: name, sizes, CPU seconds (least of three), growth exponent."""
+    """Yield one row per function: name, sizes, CPU seconds, growth exponent, share certified."""
     for name, sizes, prepare in CASES:
-        times = [seconds(prepare(size)) for size in sizes]
-        exponent = round(growth_exponent(sizes, times), 2)
-        yield {"name": name, "sizes": sizes, "seconds": times, "exponent": exponent}
+        prepare(sizes[0])()  # imports
+        times, certified = [], []
+        for size in sizes:
+            call = prepare(size)
+            certified.append(_is_settled(call()))
+            times.append(seconds(call, repeats=2))
+        yield {
+            "name": name,
+            "sizes": sizes,
+            "seconds": times,
+            "exponent": round(growth_exponent(sizes, times), 2),
+            "note": f"{sum(certified)} of {len(sizes)} certified",
+        }
 
 
-def regression(n: int) -> Dataset:
-    """n points in three dimensions, labels of both signs."""
+def _is_settled(answer: Any) -> bool:
+    if isinstance(answer, interpolators.RankVersusNorm):
+        return answer.min_rank_is_min_norm is not None
+    return bool(answer.certified)
+
+
+def normal(n: int, d: int) -> Dataset:
     rng = np.random.default_rng(n)
-    return Dataset(rng.normal(size=(n, 3)), rng.normal(size=n))
+    return Dataset(rng.normal(size=(n, d)), rng.normal(size=n))
 
 
-def intervals(n: int) -> Dataset:
-    """n points on the line whose labels change sign four times."""
-    x = np.sort(np.random.default_rng(n).uniform(-2.0, 2.0, n))
-    return datasets.from_points(x, np.where(np.sin(4.0 * x) > 0, 1.0, -1.0))
+def highdim(n: int, d: int) -> Dataset:
+    rng = np.random.default_rng(n)
+    signs = np.where(np.arange(n) % 2, 1.0, -1.0)
+    return Dataset(rng.normal(size=(n, d)), signs * rng.uniform(0.5, 2.0, n))
 
 
-def on(
-    function: Callable[..., object], data: Callable[[int], Dataset], *more: Any
-) -> Callable[[int], Callable[[], object]]:
-    def prepare(size: int) -> Callable[[], object]:
-        drawn = data(size)
-        return lambda: function(drawn, *more)
-
-    return prepare
-
-
-def tall(n: int) -> Dataset:
-    return datasets.gaussian(n, 10 * n, seed=n)
+def taught(d: int) -> Dataset:
+    """d points around a teacher, as in the experiments of the correlated setting."""
+    rng = np.random.default_rng(d)
+    while True:
+        v = rng.normal(size=d)
+        v /= np.linalg.norm(v)
+        X = v + rng.normal(size=(d, d)) / np.sqrt(d)
+        if (X @ v > 0).all():
+            return Dataset(X, X @ v, teacher=v)
 
 
-def cone(d: int) -> Dataset:
-    return datasets.cone(d, d, half_angle=0.6, seed=d)
+def waves(n: int) -> Dataset:
+    x = np.random.default_rng(n).uniform(-1, 1, n)
+    return Dataset(np.stack([x, np.ones(n)], axis=1), np.where(np.sin(6 * x) > 0, 1.0, -1.0))
 
 
-CASES = (
-    ("min_norm, d = 3, by n", (6, 12, 24), on(interpolators.min_norm, regression)),
-    ("rank_versus_norm, by d = n", (4, 6, 8), on(interpolators.rank_versus_norm, cone)),
-    ("single_relu, d = 10 n, by n", (20, 40, 80), on(interpolators.single_relu, tall)),
-    ("two_relu, d = 10 n, by n", (10, 20, 40), on(interpolators.two_relu, tall)),
-    ("multi_relu, d = 10 n, signs ++-, by n", (8, 16, 32),
-     on(interpolators.multi_relu, tall, [1, 1, -1])),
-    ("max_margin, by n", (50, 150, 500), on(interpolators.max_margin, intervals)),
-)  # fmt: skip
+def solve(function: Callable[..., object], *arguments: object) -> Callable[[], object]:
+    return partial(function, *arguments)
+
+
+SIGNS = [1, 1, -1, -1]
+CASES: list[tuple[str, tuple[int, ...], Callable[[int], Callable[[], object]]]] = [
+    ("min_norm, d = 3, n =", (8, 16, 32), lambda n: solve(interpolators.min_norm, normal(n, 3))),
+    ("min_norm, n = d =", (5, 10, 20), lambda n: solve(interpolators.min_norm, normal(n, n))),
+    (
+        "min_norm, d = 100 n, n =",
+        (10, 20, 40),
+        lambda n: solve(interpolators.min_norm, highdim(n, 100 * n)),
+    ),
+    (
+        "rank_versus_norm, d =",
+        (3, 6, 12),
+        lambda d: solve(interpolators.rank_versus_norm, taught(d)),
+    ),
+    (
+        "single_relu, d = 2 n, n =",
+        (50, 100, 200),
+        lambda n: solve(interpolators.single_relu, highdim(n, 2 * n)),
+    ),
+    (
+        "two_relu, d = n + 10, n =",
+        (12, 25, 50),
+        lambda n: solve(interpolators.two_relu, highdim(n, n + 10)),
+    ),
+    (
+        "multi_relu, m = 4, d = 100 n, n =",
+        (8, 16, 32),
+        lambda n: solve(interpolators.multi_relu, highdim(n, 100 * n), SIGNS),
+    ),
+    ("max_margin, n =", (125, 250, 500), lambda n: solve(interpolators.max_margin, waves(n))),
+]

@@ -19,6 +19,7 @@ from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.interpolators.half_network import Bend, bend_by_ascent, bend_exactly
 from reluflow.interpolators.separation import Pair, best_partner, largest_separation, pair_value
+from reluflow.interpolators.supremum import relu_sum
 from reluflow.network import Network, row_norms
 
 _EXACT_DIMENSION = 12
@@ -82,15 +83,18 @@ def rank_versus_norm(data: Dataset) -> RankVersusNorm:
     zeta = chi @ v
     exact = len(X) <= _EXACT_DIMENSION
     bend = (bend_exactly if exact else bend_by_ascent)(X, zeta)
-    verdict, reason = _verdict(bend, chi, exact)
+    attained = float(abs(relu_sum(X, zeta, bend.w[None, :])[0]))
+    verdict, reason = _verdict(bend, attained, chi, exact)
     pair = _best_pair(chi, v, X @ bend.w)
     network = _rank_two(chi, v, X @ v, pair, size) if verdict is False else None
     return RankVersusNorm(bend.value, pair.value, verdict, network, bend.is_exact, reason)
 
 
-def _verdict(bend: Bend, chi: Array, exact: bool) -> tuple[bool | None, str]:
-    if bend.value > 1 + _MARGIN:
-        return False, f"a direction gives {bend.value:.9g} > 1"
+def _verdict(bend: Bend, attained: float, chi: Array, exact: bool) -> tuple[bool | None, str]:
+    # one direction above 1 proves M > 0, whatever the projections are worth; the full pattern
+    # cannot give more than |v*| = 1
+    if attained > 1 + _MARGIN:
+        return False, f"a direction gives {attained:.9g} > 1"
     if exact and bend.is_exact:
         if bend.value < 1 - _MARGIN:
             return True, f"all patterns give at most {bend.value:.9g} < 1"

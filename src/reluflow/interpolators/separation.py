@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.interpolators.nonnegative import nonnegative_fit
+
+_REFINED = 24
 
 
 @dataclass(frozen=True)
@@ -68,29 +69,46 @@ def largest_separation(chi: Array, v: Array, starts: Array) -> Pair:
     """
     scale = _lengths(chi)
     unit = chi / scale[:, None]
-    U = np.concatenate([_start_vectors(len(chi)), starts * scale])
-    U = _ascent(unit, v, U)
-    values = _values(unit, v, U)
+    U = _ascent(unit, v, np.concatenate([_start_vectors(unit, v), starts * scale]))
     best = Pair(-np.inf, np.zeros(len(chi)), np.zeros(len(chi)))
-    for k in np.argsort(-values, kind="stable")[:12]:
-        p = _refine(unit, v, np.maximum(U[k], 0.0))
-        q = best_partner(unit, p)
-        value = pair_value(unit, v, p, q)
-        if value > best.value:
-            best = Pair(value, p / scale, q / scale)
+    for u in _leaders(U, _values(unit, v, U)):
+        for p in (np.maximum(u, 0.0), _refine(unit, v, u)):
+            q = best_partner(unit, p)
+            value = pair_value(unit, v, p, q)
+            if value > best.value:
+                best = Pair(value, p / scale, q / scale)
     return best
 
 
-def _start_vectors(d: int) -> Array:
-    """All ordered pairs of generators, and the middle of each cone (a sample beyond d = 10)."""
+def _leaders(U: Array, values: Array) -> Array:
+    """The best row of each of the best cones."""
+    order = np.argsort(-values, kind="stable")
+    _, first = np.unique(U[order] > 0, axis=0, return_index=True)
+    return np.asarray(U[order[np.sort(first)[:_REFINED]]])
+
+
+def _start_vectors(chi: Array, v: Array) -> Array:
+    """Pairs of generators; for each cone its middle, and its points nearest to v and -v.
+
+    All cones to d = 10, a sample beyond.
+    """
+    d = len(v)
     eye = np.eye(d)
-    pairs = [eye[i] - eye[j] for i in range(d) for j in range(d) if i != j]
+    rows = [eye[i] - eye[j] for i in range(d) for j in range(d) if i != j]
     if d <= 10:
-        bits = (np.arange(1, 2**d - 1)[:, None] >> np.arange(d)) & 1
+        cones = ((np.arange(1, 2**d - 1)[:, None] >> np.arange(d)) & 1).astype(bool)
     else:
-        bits = np.random.default_rng(0).integers(0, 2, size=(1000, d))
-        bits = bits[bits.any(axis=1) & ~bits.all(axis=1)]
-    return np.concatenate([np.array(pairs), 2.0 * bits - 1.0])
+        cones = np.random.default_rng(0).random((1000, d)) < 0.5
+        cones = cones[cones.any(axis=1) & ~cones.all(axis=1)]
+    for on in cones:
+        rows.append(np.where(on, 1.0, -1.0))
+        for target in (v, -v):
+            p = np.zeros(d)
+            p[on] = nonnegative_fit(chi[on].T, target).mu
+            if p.any():
+                q = best_partner(chi, np.where(on, np.maximum(p, 1e-300), 0.0))
+                rows.append(p / p.max() - q / q.max())
+    return np.array(rows)
 
 
 def _parts(chi: Array, U: Array) -> tuple[Array, Array, Array, Array]:
@@ -136,32 +154,44 @@ def _gradient(chi: Array, v: Array, U: Array, sign: Array) -> Array:
     return np.asarray(np.where(sign > 0, gp, -gq) * np.abs(sign))
 
 
-def _refine(chi: Array, v: Array, p: Array) -> Array:
-    """Quasi-Newton on the coefficients of ``p`` with the best partner at every step."""
+def _refine(chi: Array, v: Array, u: Array) -> Array:
+    """Sequential quadratic programming over (p, q) in orthonormal coordinates of their cones.
+
+    Coefficients in the generators are badly conditioned when these are nearly dependent;
+    coordinates of the span are not, and the cone becomes linear inequalities there.
+    """
     from scipy.optimize import minimize
 
-    support = np.flatnonzero(p > 1e-9 * p.max())
-    if len(support) < 2:
-        return np.asarray(np.where(p > 1e-9 * p.max(), p, 0.0))
+    on = u > 0
+    dual = np.linalg.inv(chi).T  # rows: dual[k] . chi[i] = [k = i]
+    spans = [np.linalg.qr(chi[part].T)[0] for part in (on, ~on)]
+    limits = [dual[part] @ span for part, span in zip((on, ~on), spans, strict=True)]
+    k = spans[0].shape[1]
+    inside = np.block(
+        [
+            [limits[0], np.zeros((len(limits[0]), len(v) - k))],
+            [np.zeros((len(limits[1]), k)), limits[1]],
+        ]
+    )
 
-    def negative(b: Array) -> float:
-        full = np.zeros(len(p))
-        full[support] = np.maximum(b, 0.0)
-        return -pair_value(chi, v, full, _partner_off(chi, full, support)) if full.any() else 1.0
+    def negative(x: Array) -> tuple[float, Array]:
+        P, Q = spans[0] @ x[:k], spans[1] @ x[k:]
+        lp, lq = (float(np.sqrt(R @ R)) or 1.0 for R in (P, Q))
+        P, Q = P / lp, Q / lq
+        across = P - v * (P @ v)
+        sin = max(float(np.sqrt(across @ across)), 1e-12)
+        toward = (Q - (P @ Q) * P) - (across - (across @ P) * P) / sin
+        slope = np.append(spans[0].T @ toward / lp, spans[1].T @ (P - (P @ Q) * Q) / lq)
+        return sin - float(P @ Q), -slope
 
-    start = p[support] / p.max()
-    answer = minimize(negative, start, bounds=[(0.0, None)] * len(support), method="L-BFGS-B")
-    b = np.maximum(answer.x, 0.0) if answer.fun <= negative(start) else start
-    refined = np.zeros(len(p))
-    refined[support] = np.where(b > 1e-9 * b.max(), b, 0.0)
-    return refined
-
-
-def _partner_off(chi: Array, p: Array, support: NDArray[np.intp]) -> Array:
-    """Best partner supported off ``support``, which contains the support of ``p``."""
-    marked = np.array(p)
-    marked[support] = np.maximum(marked[support], 1e-300)
-    return best_partner(chi, marked)
+    P, Q = np.maximum(u, 0.0) @ chi, np.maximum(-u, 0.0) @ chi
+    start = np.append(spans[0].T @ P / np.sqrt(P @ P), spans[1].T @ Q / np.sqrt(Q @ Q))
+    bounds = {"type": "ineq", "fun": lambda x: inside @ x, "jac": lambda _: inside}
+    options = {"ftol": 1e-14, "maxiter": 200}
+    found = minimize(negative, start, jac=True, constraints=bounds, method="SLSQP", options=options)
+    p = np.where(on, dual @ (spans[0] @ found.x[:k]), 0.0)
+    p = np.where(p > 1e-12 * np.abs(p).max(), p, 0.0)
+    return np.asarray(p if p.any() and np.isfinite(p).all() else np.maximum(u, 0.0))
 
 
 def _lengths(R: Array) -> Array:

@@ -62,21 +62,21 @@ def bracket(U: Array, lam: Array, *, relax: bool = True) -> Supremum:
     if patterns is None:
         random = np.random.default_rng(0).normal(size=U.shape)
         starts = np.concatenate([relaxed_directions(U, lam), U, -U, random])
-        best = ascend(U, lam, starts, 0.0)[:1]
-        lower = float(relu_sum(U, lam, best).max(initial=0.0))
+        found = ascend(U, lam, starts, 0.0)[:1]
+        lower = float(relu_sum(U, lam, found).max(initial=0.0))
         upper = supremum_bound(U, lam, lower * (1 + 1e-10)) if relax else np.inf
-        return Supremum(lower, max(lower, upper), best.sum(axis=0), False)
+        return Supremum(lower, max(lower, upper), found.sum(axis=0), False)
     C, B = _parts(U, lam, patterns)
-    C, alpha, lower, upper = _screen(U, lam, C, B, 0.0, raises=True)
+    C, alpha, best, upper = _screen(U, lam, C, B, 0.0, raises=True)
     R = C - alpha @ B
-    direction = np.zeros(U.shape[1])
+    lower, direction = 0.0, np.zeros(U.shape[1])
     for k in np.argsort(-_norms(R), kind="stable"):
-        residual = _refined(C[k], B, R[k]) if np.sqrt(R[k] @ R[k]) > lower else R[k]
+        residual = _refined(C[k], B, R[k]) if np.sqrt(R[k] @ R[k]) > best else R[k]
         norm = float(np.sqrt(residual @ residual))
         value = float(relu_sum(U, lam, residual[None, :] / norm)[0]) if norm > 0 else 0.0
         upper = max(upper, norm, value)
-        if norm > 0 and value >= lower:
-            lower, direction = value, residual / norm
+        if value > lower:
+            lower, direction, best = value, residual / norm, max(best, value)
     return Supremum(lower, upper, direction, True)
 
 
@@ -103,15 +103,16 @@ def ascend(U: Array, lam: Array, starts: Array, threshold: float, rounds: int = 
     since the new pattern contains the direction that gave it.
     """
     gain = U[lam > 0]
-    patterns = np.unique(starts @ gain.T > 0, axis=0)
+    patterns = seen = np.unique(starts @ gain.T > 0, axis=0)
     for _ in range(rounds):
         C, B = _parts(U, lam, patterns)
         C, alpha, _, _ = _screen(U, lam, C, B, 0.0, raises=False)
-        after = np.unique(_unit(C - alpha @ B) @ gain.T > 0, axis=0)
-        if np.array_equal(after, patterns):
+        patterns = np.unique(_unit(C - alpha @ B) @ gain.T > 0, axis=0)
+        known = len(seen)
+        seen = np.unique(np.concatenate([seen, patterns]), axis=0)
+        if len(seen) == known:
             break
-        patterns = after
-    return _above(U, lam, patterns, threshold)
+    return _above(U, lam, seen, threshold)
 
 
 def _above(U: Array, lam: Array, patterns: Patterns, threshold: float) -> Array:
@@ -167,10 +168,10 @@ def _screen(
             tops = _norms(R)
             if raises:
                 best = max(best, float(relu_sum(U, lam, _unit(R)).max(initial=0.0)))
-            low = tops < best
+            low = tops < best * (1 - 1e-13)  # rounding must not drop the best itself
             dropped = max(dropped, float(tops[low].max(initial=0.0)))
             C, alpha = C[~low], alpha[~low]
-            if len(C) <= 3 or moved <= 1e-15:
+            if moved <= 1e-15 or len(C) <= (3 if raises else 0):
                 break
     return C, alpha, best, dropped
 

@@ -1,4 +1,4 @@
-"""Independent check of how a flow ended: plain NumPy on the final network, nothing of the engine."""
+"""Independent check of how a flow ended: plain NumPy on the final network, no engine."""
 
 from __future__ import annotations
 

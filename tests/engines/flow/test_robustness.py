@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from engines.flow import residuals
 
 import reluflow as rf
+from engines.flow import residuals
 from reluflow.losses import Exponential, Logistic, Square
 
 SAMPLE = 24
