@@ -392,3 +392,17 @@ def test_layers_too_far_apart_are_refused():
     data, _ = regression()
     with pytest.raises(InputError, match="differ by"):
         rf.flow(data, rf.Network([1.0], [[1.0, 2.0, 3.0]], 0.0, log_scale_out=-700.0))
+
+
+def test_hidden_training_at_extreme_scales_is_refused():
+    data, net = regression()
+    for log_scale in (800.0, -800.0):
+        with pytest.raises(InputError, match="ordinary scales"):
+            rf.flow(data, net.with_scale(log_scale), train="hidden")
+
+
+def test_descent_runs_cannot_be_continued_by_the_flow():
+    data, net = regression()
+    run = rf.descend(data, net, lr=0.01, steps=5)
+    with pytest.raises(InputError):
+        rf.flow(run, t_end=10.0)
