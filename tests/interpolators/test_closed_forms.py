@@ -269,6 +269,20 @@ def test_some_draws_hold_negatives_at_zero():
     assert any(held)
 
 
+@pytest.mark.parametrize("size", [1e-12, 1e9])
+def test_single_relu_scales_with_its_labels(size):
+    X = np.array([[1.0, 0.2, 0.0], [0.1, 1.0, 0.3], [0.3, -0.2, 1.0]])
+    y = np.array([1.0, 0.5, -1.0])
+    one, many = single_relu(Dataset(X, y)), single_relu(Dataset(X, size * y))
+    np.testing.assert_allclose(many.W, size * one.W, rtol=1e-10)
+    assert many.certified
+
+
+def test_rank_versus_norm_refuses_one_dimension():
+    with pytest.raises(InputError, match="one dimension"):
+        rank_versus_norm(Dataset([[2.0]], [2.0], teacher=[1.0]))
+
+
 def test_single_relu_without_positive_labels_is_zero():
     assert single_relu(Dataset(np.eye(2), [-1.0, -2.0])).value == 0.0
 

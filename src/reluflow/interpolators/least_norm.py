@@ -15,7 +15,7 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.interpolators.cone_program import Cones, solve
 
-_ACTIVE = 1e-7
+_ACTIVE = (1e-5, 1e-7, 1e-9)  # multipliers that count, relative to the largest
 
 
 @dataclass(frozen=True)
@@ -72,26 +72,27 @@ def shortest(region: Polyhedron) -> Shortest:
     from scipy import sparse
 
     answer = solve(sparse.identity(k), np.zeros(k), matrix, right, Cones(e, len(region.b)))
-    # its dual for |w|^2/2; multipliers of |w|^2 in the convention above are the same numbers
-    mu, nu = -answer.z[:e], np.maximum(answer.z[e:], 0.0)
+    # A solver that failed may leave anything behind: zero multipliers give the bound zero. They
+    # belong to |w|^2/2 there; in the convention above the numbers are the same.
+    z = np.nan_to_num(answer.z, posinf=0.0, neginf=0.0)
+    z = z if np.abs(z).max(initial=0.0) < 1e100 else np.zeros_like(z)
+    w = np.nan_to_num(answer.x, posinf=0.0, neginf=0.0)
+    mu, nu = -z[:e], np.maximum(z[e:], 0.0)
     if answer.status == "infeasible":
         return Shortest("infeasible", np.full(k, np.nan), np.inf, mu, nu, np.inf)
-    rough = Shortest(
-        answer.status,
-        answer.x,
-        region.dual_value(mu, nu),
-        mu,
-        nu,
-        region.violation(answer.x),
-    )
-    exact = _on_active(region, rough)
-    better = exact.violation <= max(rough.violation, 1e-12)
-    return exact if better and exact.lower_bound >= rough.lower_bound - 1e-12 else rough
+    rough = Shortest(answer.status, w, region.dual_value(mu, nu), mu, nu, region.violation(w))
+    best = rough
+    for threshold in _ACTIVE:
+        exact = _on_active(region, rough, threshold)
+        fits = exact.violation <= max(best.violation, 1e-12)
+        if fits and exact.lower_bound >= best.lower_bound - 1e-14 * max(1.0, exact.lower_bound):
+            best = exact
+    return best
 
 
-def _on_active(region: Polyhedron, rough: Shortest) -> Shortest:
+def _on_active(region: Polyhedron, rough: Shortest, threshold: float) -> Shortest:
     """Solve with the constraints of positive multiplier as equations."""
-    active = rough.nu > _ACTIVE * max(1.0, float(rough.nu.max(initial=0.0)))
+    active = rough.nu > threshold * float(np.abs(np.append(rough.mu, rough.nu)).max(initial=0.0))
     matrix = np.concatenate([region.E, region.A[active]])
     right = np.concatenate([region.f, region.b[active]])
     w = np.linalg.lstsq(matrix, right, rcond=1e-13)[0] if len(right) else np.zeros_like(rough.w)

@@ -85,7 +85,7 @@ def max_margin(data: Dataset) -> MaxMargin:
     --------
     A sparse cone program with O(n) entries (sums over patterns telescope), then Newton on the
     support points: 0.3 s for n = 500 and a few label changes. Labels that change between very close
-    points defeat it; linear programs over a growing dictionary take over (half a minute for 500
+    points defeat it; linear programs over a growing dictionary take over (ten seconds for 500
     random labels). The value is recomputed from the network's own outputs, the bound from the exact
     supremum over directions; both are safe to rounding.
     """

@@ -144,6 +144,11 @@ def _problem(data: Dataset) -> tuple[Array, Array, float]:
             f"the data has {data.n} points in {data.d} dimensions. Theorem 8 needs as many points "
             "as dimensions. Add or drop points, or use `min_norm`."
         )
+    if data.d == 1:
+        raise InputError(
+            "the data has one dimension. Every fit of one point has rank 1, so there is nothing to "
+            "compare. Use data with d > 1."
+        )
     v = _teacher_vector(data.teacher)
     norms = row_norms(data.X)
     X = data.X / norms[:, None]

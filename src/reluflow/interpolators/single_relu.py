@@ -55,15 +55,26 @@ def single_relu(data: Dataset) -> MinimumWeights:
             "contradict each other. Drop one of them, or use more neurons (`two_relu`, `min_norm`)."
         )
     W = answer.w[None, :]
-    bound = answer.lower_bound
-    return weights(problem, W, np.ones(1), bound, "convex duality", answer.violation)
+    violation = answer.violation / max(float(problem.z.max()), 1e-300)
+    return weights(problem, W, np.ones(1), answer.lower_bound, "convex duality", violation)
 
 
 def solve_one(U: Array, z: Array) -> OneNeuron | list[int]:
     """Solve for unit rows; a list of contradicting points if there is no solution."""
     n, r = U.shape
-    if not (z > 0).any():
+    size = float(z.max(initial=0.0))  # the size of other labels does not matter
+    if size <= 0.0:
         return OneNeuron(np.zeros(r), np.zeros(n), 0.0, 0.0)
+    answer = _solve_scaled(U, z / size)
+    if isinstance(answer, list):
+        return answer
+    return OneNeuron(
+        size * answer.w, size * answer.b, size**2 * answer.lower_bound, size * answer.violation
+    )
+
+
+def _solve_scaled(U: Array, z: Array) -> OneNeuron | list[int]:
+    n, r = U.shape
     if n <= r and np.linalg.cond(U) < 1e6:
         answer = _by_schur_complement(U, z)
         value = float(answer.w @ answer.w)

@@ -310,6 +310,26 @@ def test_statistics_count_the_work():
     assert run.options["rtol"] == 1e-8
 
 
+@pytest.mark.parametrize("loss", [Square(), Exponential()])
+def test_equal_runs_are_saved_as_equal_bytes(tmp_path, loss):
+    data, net = regression(1, n=8, width=20, log_scale=-30.0)
+    if loss != Square():
+        data = rf.Dataset(data.X, np.sign(data.y))
+    stop = -5.0 if loss != Square() else None
+    for name in ("one", "two"):
+        run = rf.flow(data, net, loss=loss, stop_log_loss=stop, max_events=500)
+        assert sum(run.stats["seconds"].values()) > 0.0
+        run.save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert "seconds" not in rf.load(tmp_path / "one").stats
+
+
+def test_unknown_statistic_is_a_key_error():
+    data, net = regression()
+    with pytest.raises(KeyError, match="second"):
+        rf.flow(data, net, t_end=1.0).stats["second"]
+
+
 def test_net_of_the_run_is_the_start_as_given():
     data, net = regression()
     run = rf.flow(data, net, t_end=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,22 @@ if TYPE_CHECKING:
     from reluflow.engines.flow.driver import Flow
 
 MEMORY_BYTES = 256 * 2**20
+
+
+class Stats(dict[str, Any]):
+    """Counts of work, and under ``stats["seconds"]`` the time of each phase.
+
+    The seconds are no item of the mapping: they stay in memory, so equal runs save equal bytes.
+    """
+
+    def __init__(self, counts: Mapping[str, Any], seconds: Mapping[str, float]) -> None:
+        super().__init__(counts)
+        self.seconds = dict(seconds)
+
+    def __missing__(self, name: str) -> dict[str, float]:
+        if name == "seconds":
+            return self.seconds
+        raise KeyError(name)
 
 
 class Records:
@@ -107,16 +124,16 @@ def _stack(
     return stacked
 
 
-def _stats(run: Flow, events: NDArray[Any]) -> dict[str, Any]:
+def _stats(run: Flow, events: NDArray[Any]) -> Stats:
     kinds = Counter(events["kind"].tolist())
-    return {
+    counts = {
         "steps": run.counters.steps,
         "rejected": run.counters.rejected,
         "evaluations": run.counters.evaluations,
         "plateaus": run.plateaus,
         "events": dict(sorted(kinds.items())),
-        "seconds": {name: round(value, 6) for name, value in run.seconds.items()},
     }
+    return Stats(counts, run.seconds)
 
 
 def _at_times(run: Trajectory, times: Array) -> Trajectory:
