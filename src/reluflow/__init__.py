@@ -15,7 +15,7 @@ from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory, load
 
 if TYPE_CHECKING:
-    from reluflow import geometry, interpolators, limits
+    from reluflow import geometry, interpolators, limits, theory
 
 __all__ = [
     "Dataset",
@@ -35,9 +35,10 @@ __all__ = [
     "load",
     "losses",
     "networks",
+    "theory",
 ]
 
-_WHEN_NAMED = ("geometry", "interpolators", "limits")
+_WHEN_NAMED = ("geometry", "interpolators", "limits", "theory")
 
 
 def __getattr__(name: str) -> Any:

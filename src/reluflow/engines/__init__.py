@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+# The package of the flow's parts and the function `flow` share a name: importing the package first
+# lets the function below take the name for good.
+import reluflow.engines.flow  # noqa: F401
 from reluflow.dataset import Dataset
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, Square

@@ -1,0 +1,205 @@
+"""Figure: a picture described once, as data; drawn by `paper` (matplotlib) or `page` (plotly).
+
+A figure is a grid of panels; a panel has two axes and layers, drawn in order. Colours are numbers
+0..7 of one palette that colour-blind readers can tell apart (`palette`); a second cue, dash or
+marker, goes with every colour. Descriptions hold numbers only: they are computed elsewhere, and
+tests look at them instead of at pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.errors import InputError
+
+Scale = Literal["linear", "log"]
+Dash = Literal["solid", "dash", "dot", "dashdot"]
+Marker = Literal["circle", "square", "triangle", "diamond", "cross", "none"]
+Values = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Label, scale and, if not chosen by the data, the range (in data units).
+
+    ``ticks`` replaces the numbers by texts: pairs (value, text).
+    """
+
+    label: str
+    scale: Scale = "linear"
+    range: tuple[float, float] | None = None
+    ticks: tuple[tuple[float, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve through points; NaN breaks it; ``low`` and ``high`` draw a band around it."""
+
+    x: Values
+    y: Values
+    label: str = ""
+    colour: int = 0
+    dash: Dash = "solid"
+    marker: Marker = "none"
+    width: float = 1.5
+    opacity: float = 1.0
+    low: Values | None = None
+    high: Values | None = None
+
+    def __post_init__(self) -> None:
+        _same_length(self.x, self.y, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Markers at points; ``size`` in points of typography, one or one each; ``text`` on hover."""
+
+    x: Values
+    y: Values
+    label: str = ""
+    colour: int = 0
+    marker: Marker = "circle"
+    size: float | Values = 5.0
+    opacity: float = 1.0
+    text: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        _same_length(self.x, self.y, self.size if np.ndim(self.size) else None, self.text or None)
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """Arrows from (x0, y0) to (x, y), as for neuron directions."""
+
+    x0: Values
+    y0: Values
+    x: Values
+    y: Values
+    label: str = ""
+    colour: int = 0
+    opacity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _same_length(self.x, self.y, self.x0, self.y0)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A reference line across the panel at one value of an axis, with its text."""
+
+    value: float
+    axis: Literal["x", "y"] = "y"
+    label: str = ""
+    colour: int = 7
+    dash: Dash = "dash"
+
+
+@dataclass(frozen=True)
+class Span:
+    """A shaded stretch of the x axis, with its text."""
+
+    low: float
+    high: float
+    label: str = ""
+    colour: int = 7
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Cells ``z[row, column]`` of whole numbers, each naming a category; edges of the cells.
+
+    ``x`` has one value more than columns, ``y`` one more than rows.
+    """
+
+    x: Values
+    y: Values
+    z: NDArray[np.integer[Any]]
+    categories: tuple[str, ...]
+    colours: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rows, columns = np.shape(self.z)
+        if len(self.x) != columns + 1 or len(self.y) != rows + 1:
+            raise InputError(
+                f"a raster of {rows} x {columns} cells has {len(self.y)} and {len(self.x)} edges. "
+                "Edges are one more than cells. Give them so."
+            )
+        if len(self.categories) != len(self.colours):
+            raise InputError(
+                f"a raster has {len(self.categories)} categories and {len(self.colours)} colours. "
+                "Give one colour each."
+            )
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Cells ``z[row, column]`` of real numbers on a sequential colour scale with a bar."""
+
+    x: Values
+    y: Values
+    z: Values
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A short text at a point of the panel."""
+
+    x: float
+    y: float
+    text: str
+    colour: int = 7
+
+
+Layer = Line | Points | Arrows | Rule | Span | Raster | Heat | Text
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Two axes and the layers between them; ``equal`` gives both axes the same unit."""
+
+    title: str
+    x: Axis
+    y: Axis
+    layers: tuple[Layer, ...]
+    equal: bool = False
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of a movie: its label (a time) and the layers that replace ``Movie.panel``'s."""
+
+    label: str
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A grid of panels with a name (its file name), a title and a caption.
+
+    ``frames`` turns the first panel into a movie: a page shows a slider with play and pause, paper
+    shows first, middle and last frame side by side. ``wide`` is 6.75 in on paper, otherwise 3.25.
+    """
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+    columns: int = 1
+    caption: str = ""
+    wide: bool = True
+    frames: tuple[Frame, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.panels:
+            raise InputError(f"the figure {self.name!r} has no panel. Give one.")
+
+
+def _same_length(x: Any, *others: Any) -> None:
+    lengths = {len(x), *(len(other) for other in others if other is not None)}
+    if len(lengths) > 1:
+        raise InputError(f"a layer has arrays of lengths {sorted(lengths)}. Make them equal.")

@@ -1,0 +1,82 @@
+"""What a check is about: data, a network, the runs there are, and the right to start more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from reluflow.dataset import Dataset
+from reluflow.errors import InputError
+from reluflow.network import Network
+from reluflow.theory.verdicts import NotApplicable
+from reluflow.trajectory import Status, Trajectory
+
+Engines = Mapping[str, Callable[..., Trajectory]]
+TRUSTED = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Data and start network, the runs given (several scales or sizes), and the engines to start.
+
+    ``data`` and ``net`` are those of the first run where runs are given. ``engines`` is None where
+    starting runs is forbidden.
+    """
+
+    data: Dataset
+    net: Network
+    runs: tuple[Trajectory, ...]
+    engines: Engines | None
+
+    @property
+    def run(self) -> Trajectory:
+        """The first run given; without one the claim is not applicable."""
+        if not self.runs:
+            raise NotApplicable("needs a run; pass a Trajectory")
+        return self.runs[0]
+
+    def flow(self, data: Dataset, net: Network, **options: Any) -> Trajectory:
+        """Start a run of the flow, if that is allowed."""
+        return self._start("flow", data, net, options)
+
+    def descend(self, data: Dataset, net: Network, **options: Any) -> Trajectory:
+        """Start a run of descent, if that is allowed."""
+        return self._start("descent", data, net, options)
+
+    def _start(
+        self, engine: str, data: Dataset, net: Network, options: dict[str, Any]
+    ) -> Trajectory:
+        if self.engines is None:
+            raise NotApplicable("needs another run, and start_runs=False forbids it")
+        return self.engines[engine](data, net, **options)
+
+
+def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] | None) -> Subject:
+    """Accept a trajectory, a list of them, or a pair (data, net)."""
+    if isinstance(given, Trajectory):
+        return Subject(given.data, given.net, (given,), engines)
+    if isinstance(given, Sequence) and len(given) > 0:
+        if all(isinstance(item, Trajectory) for item in given):
+            return Subject(given[0].data, given[0].net, tuple(given), engines)
+        if len(given) == 2 and isinstance(given[0], Dataset) and isinstance(given[1], Network):
+            data, net = given
+            if data.d != net.d:
+                raise InputError(
+                    f"the network takes {net.d} inputs but the points have {data.d} coordinates. "
+                    "Make them agree."
+                )
+            return Subject(data, net, (), engines)
+    raise InputError(
+        f"the subject is a {type(given).__name__}. There is nothing to check in it. Pass a "
+        "Trajectory, a list of them, or a pair (data, net)."
+    )
+
+
+def untrusted(runs: Sequence[Trajectory]) -> list[str]:
+    """Sentences on runs whose status says that they did not reach an end of their own."""
+    return [
+        f"run {k} ended as `{run.status}`: {run.status.text}"
+        for k, run in enumerate(runs)
+        if run.status not in TRUSTED
+    ]
