@@ -149,6 +149,17 @@ def parse(
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"this is not TOML ({error}). Correct that line.") from None
+    return build(raw, name=name, folder=folder, seed=seed)
+
+
+def build(
+    raw: Mapping[str, Any],
+    *,
+    name: str = "run",
+    folder: Path | None = None,
+    seed: int | None = None,
+) -> Task:
+    """Build the run described by the tables of a document."""
     document = check(raw if seed is None else {**raw, "seed": seed})
     data = build_data(document.data, folder or Path(), document.seed)
     net = build_network(document.network, data, folder or Path(), document.seed)
