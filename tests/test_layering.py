@@ -16,7 +16,10 @@ MODULES = {
 }
 VALUES = ("dataset", "network", "losses", "trajectory", "files", "checks", "errors")
 PURE = ("datasets", "networks", "densities", "limits", "interpolators", "geometry")
-HEAVY = {"scipy", "matplotlib", "plotly", "clarabel", "cvxpy", "torch", "xarray", "dask", "jinja2"}
+HEAVY = {
+    *("scipy", "matplotlib", "plotly", "clarabel", "cvxpy", "torch", "xarray", "dask"),
+    *("distributed", "jinja2"),
+}
 TERMINAL = {"typer", "rich", "click"}
 LEAVES = ("cli", "report", "studies")
 
@@ -142,3 +145,18 @@ def test_kernels_and_engines_know_nothing_above_them(name):
         assert not [module for module, _ in imports(name) if inside(module, *above)]
     if inside(name, "kernels"):
         assert not [module for module, _ in imports(name) if inside(module, "engines")]
+
+
+@EVERY
+def test_only_the_entry_point_of_theory_starts_runs(name):
+    if inside(name, "theory") and name != "reluflow.theory":
+        assert not [module for module, _ in imports(name) if inside(module, "engines")]
+
+
+@EVERY
+def test_sweeps_know_nothing_of_plots_and_figures_measure_nothing(name):
+    if inside(name, "sweeps"):
+        assert not [module for module, _ in imports(name) if inside(module, "figures", "theory")]
+    if inside(name, "figures"):
+        above = ("engines", "limits", "interpolators", "geometry", "theory", "sweeps")
+        assert not [module for module, _ in imports(name) if inside(module, *above)]
