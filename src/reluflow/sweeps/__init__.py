@@ -1,0 +1,24 @@
+"""Sweeps: many computations, planned as data, executed on workers, kept in a store.
+
+`Plan` lists `Point`, `execute` computes what a `Store` lacks, and the store gives back `Result`.
+"""
+
+from reluflow.sweeps.execute import Interrupted, Summary, execute
+from reluflow.sweeps.outcome import Result
+from reluflow.sweeps.plan import Plan
+from reluflow.sweeps.point import Point, derived_seed, seeded
+from reluflow.sweeps.store import Store
+from reluflow.sweeps.tasks import allow
+
+__all__ = [
+    "Interrupted",
+    "Plan",
+    "Point",
+    "Result",
+    "Store",
+    "Summary",
+    "allow",
+    "derived_seed",
+    "execute",
+    "seeded",
+]

@@ -1,0 +1,152 @@
+"""Workers by Dask: processes of this machine, or any running scheduler.
+
+Workers return bytes and the driver writes them: a worker needs neither the folder nor a disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import signal
+import tempfile
+import warnings
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+from reluflow import files
+from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
+from reluflow.sweeps.compute import ONE_THREAD, Computed
+from reluflow.sweeps.dispatch import Dispatcher
+from reluflow.sweeps.point import Point
+
+CONNECT_S = 30
+CLOSE_S = 3
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+")
+
+
+def compute_on(
+    points: Iterator[Point], workers: int | None, address: str | None
+) -> Generator[list[Computed], None, None]:
+    """Compute points on ``workers`` local processes, or on the cluster at ``address``."""
+    try:
+        import distributed  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(
+            "workers need Dask. Install it with: pip install 'reluflow[sweep]', or compute in "
+            "this process with workers=0 (--workers 0)."
+        ) from None
+    session = _local(workers or os.cpu_count() or 1) if address is None else _remote(address)
+    with session as client, closing(Dispatcher(client, points).outcomes()) as batches:
+        yield from batches
+
+
+@contextmanager
+def _local(workers: int) -> Iterator[Any]:
+    """Worker processes with one thread each, ended with the block."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    settings = {
+        # before NumPy loads in the worker: its BLAS reads these once
+        "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+        # each death is reported: the dispatcher counts, and finds the point that caused it
+        "distributed.scheduler.allowed-failures": 0,
+    }
+    with (
+        dask.config.set(settings),
+        _quiet(),
+        tempfile.TemporaryDirectory(prefix="reluflow-", ignore_cleanup_errors=True) as scratch,
+    ):
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            local_directory=scratch,
+            preload=["reluflow.sweeps.preload"],
+        )
+        try:
+            with Client(cluster, set_as_default=False) as client:
+                yield client
+        finally:
+            _kill(cluster)
+            with contextlib.suppress(TimeoutError):
+                cluster.close(timeout=CLOSE_S)
+
+
+def _kill(cluster: Any) -> None:
+    """End workers at once: they hold nothing, and a run in progress would not let them go."""
+    for nanny in cluster.workers.values():
+        nanny.auto_restart = False
+        if nanny.pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(nanny.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _remote(address: str) -> Iterator[Any]:
+    """A client of a running scheduler, which stays as it is."""
+    from distributed import Client
+
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise InputError(
+            f"`cluster` is {address!r}, not the address of a Dask scheduler. "
+            "Write it like tcp://10.0.0.1:8786."
+        )
+    with _quiet():
+        try:
+            client = Client(address, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(
+                f"no scheduler answers at {address} ({error}). Start one with `dask scheduler`, "
+                "or correct the address."
+            ) from None
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=CONNECT_S)
+            except TimeoutError:
+                raise InputError(
+                    f"the scheduler at {address} has no workers. Start some with `dask worker "
+                    f"{address} --nthreads 1`."
+                ) from None
+            _check_versions(client)
+            yield client
+
+
+def _check_versions(client: Any) -> None:
+    """Other versions give other bits; another reluflow may not know the tasks at all."""
+    try:
+        answers = client.run(files.versions)
+    except Exception as error:  # whatever the worker raised: most often it lacks reluflow
+        raise InputError(
+            f"the workers cannot run reluflow ({error}). Install version "
+            f"{files.versions()['reluflow']} for them."
+        ) from None
+    for worker, found in answers.items():
+        for name, version in files.versions().items():
+            if found.get(name) == version:
+                continue
+            text = f"the worker {worker} has {name} {found.get(name)}, and {version} is here. "
+            if name == "reluflow":
+                raise InputError(f"{text}Their tasks may differ. Install the same version.")
+            warnings.warn(
+                f"{text}The last bits of results may differ. Install the same version.",
+                ReluflowWarning,
+                stacklevel=2,
+            )
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log lines of Dask on the terminal: what matters is reported as an outcome."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

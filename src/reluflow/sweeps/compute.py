@@ -1,0 +1,118 @@
+"""Computing points, here or on a worker: errors become text, results become bytes.
+
+One thread everywhere: BLAS sums in another order with more of them, and results would depend on
+the machine. The settings are part of each file, so they are the same inline and on every worker.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from reluflow.errors import ReluflowError, ReluflowWarning
+from reluflow.sweeps import tasks
+from reluflow.sweeps.outcome import Encoded, encode
+from reluflow.sweeps.point import Point
+
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+}
+Answer = tuple[bytes, str, Mapping[str, Any], str, float]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What became of a point: a result, or an error, or a worker that died of it."""
+
+    point: Point
+    result: Encoded | None = None
+    error: str = ""
+    is_set_aside: bool = False
+    seconds: float = 0.0
+
+
+def compute(point: Point) -> Computed:
+    """Run the task of a point; any exception it raises is caught and kept as text."""
+    began = time.perf_counter()
+    try:
+        done = encode(point, tasks.resolve(point.task)(point.parameters, point.seed))
+    except KeyboardInterrupt:
+        raise
+    except ReluflowError as error:
+        return Computed(point, error=str(error), seconds=time.perf_counter() - began)
+    except BaseException as error:  # also SystemExit: one point must not stop the others
+        text = "".join(traceback.format_exception(error)).strip()
+        return Computed(point, error=text, seconds=time.perf_counter() - began)
+    return Computed(point, done, seconds=time.perf_counter() - began)
+
+
+def compute_group(group: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> list[Answer]:
+    """Compute points on a worker; plain data in and out.
+
+    The packages that the driver allows are allowed here; the settings of threads stay, because
+    other threads of this worker may be computing too.
+    """
+    for package in packages:
+        tasks.allow(package)
+    os.environ.update(ONE_THREAD)
+    answers: list[Answer] = []
+    with _limited():
+        for stored in group:
+            done = compute(Point.from_dict(stored))
+            answers.append(_pack(done))
+    return answers
+
+
+def _pack(done: Computed) -> Answer:
+    if done.result is None:
+        return b"", "", {}, done.error, done.seconds
+    return done.result.body, done.result.status, done.result.values, "", done.seconds
+
+
+def unpack(point: Point, answer: Answer) -> Computed:
+    """Inverse of what `compute_group` makes of one point."""
+    body, status, values, error, seconds = answer
+    result = None if error else Encoded(point, body, status, values)
+    return Computed(point, result, error, seconds=seconds)
+
+
+@contextmanager
+def pinned() -> Iterator[None]:
+    """One thread for BLAS and numba inside; the old settings afterwards."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        with _limited(were_set=before == ONE_THREAD):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _limited(*, were_set: bool = True) -> AbstractContextManager[Any]:
+    """Limit the libraries that are loaded already: they read the environment only once."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        if not were_set:
+            warnings.warn(
+                "NumPy may use several threads here, so the last bits may differ from those of "
+                "workers. Install 'reluflow[sweep]' or set OMP_NUM_THREADS=1.",
+                ReluflowWarning,
+                stacklevel=2,
+            )
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits

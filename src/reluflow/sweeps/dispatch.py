@@ -1,0 +1,149 @@
+"""Handing points to workers in groups, a bounded number at a time.
+
+Short points travel in groups of about a second and a half, measured as they come back. At most two
+groups for each worker are under way, so memory does not grow with the plan.
+
+A worker that dies takes its group with it, and whatever was waiting for it: each of these points
+is then computed alone, with no more points under way than workers, and the last time with nothing
+else under way at all. A point under which three workers died is set aside; innocent ones finish.
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import time
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from reluflow.errors import InputError, ReluflowError
+from reluflow.sweeps import tasks
+from reluflow.sweeps.compute import Computed, compute_group, unpack
+from reluflow.sweeps.point import Point
+
+ATTEMPTS = 3
+GROUP_S = 1.5
+GROUP_BYTES = 16 * 2**20
+GROUP_LIMIT = 500
+LOOK_S = 5.0  # between two looks at the number of workers
+
+
+class ClusterError(ReluflowError):
+    """The scheduler is gone; what was finished is stored."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Points under way together, and how many workers died under them before."""
+
+    points: tuple[Point, ...]
+    deaths: int = 0
+
+
+class Dispatcher:
+    """The conversation with a Dask client: submits groups, collects outcomes.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Where to compute.
+    points : iterator of Point
+        What to compute; read only as far as needed.
+    """
+
+    def __init__(self, client: Any, points: Iterator[Point]) -> None:
+        self._client = client
+        self._points = points
+        self._suspects: deque[Group] = deque()
+        self._under_way: dict[Any, Group] = {}
+        self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._size = 1
+        self._width, self._looked = 1, float("-inf")
+
+    def outcomes(self) -> Generator[list[Computed], None, None]:
+        """Yield outcomes as groups end; the next group is on its way before they are stored."""
+        self._fill()
+        while self._under_way:
+            try:
+                future = self._finished.get(timeout=LOOK_S)
+            except queue.Empty:
+                self._fill()
+                continue
+            done = self._collect(future, self._under_way.pop(future))
+            self._fill()
+            if done:
+                yield done
+
+    def _fill(self) -> None:
+        width = self._workers()
+        while self._suspects:
+            alone = self._suspects[0].deaths == ATTEMPTS - 1
+            if len(self._under_way) >= (1 if alone else width):
+                return
+            self._submit(self._suspects.popleft())
+        while len(self._under_way) < 2 * width:
+            points = tuple(itertools.islice(self._points, self._size))
+            if not points:
+                return
+            self._submit(Group(points))
+
+    def _submit(self, group: Group) -> None:
+        payload = [point.to_dict() for point in group.points]
+        future = self._client.submit(compute_group, payload, tasks.allowed(), pure=False)
+        self._under_way[future] = group
+        future.add_done_callback(self._finished.put)
+
+    def _collect(self, future: Any, group: Group) -> list[Computed]:
+        from distributed import KilledWorker
+
+        try:
+            answers = future.result()
+        except KilledWorker as error:
+            return self._blame(group, error.allowed_failures + 1)
+        except Exception as error:
+            if future.status in ("cancelled", "lost"):
+                raise ClusterError(
+                    "the scheduler is gone. What was finished is stored; run the same again to "
+                    "continue."
+                ) from None
+            raise InputError(
+                f"the workers cannot compute ({type(error).__name__}: {error}). Give them the "
+                "same packages as here."
+            ) from error
+        finally:
+            future.release()
+        done = [unpack(*pair) for pair in zip(group.points, answers, strict=True)]
+        self._adapt(done)
+        return done
+
+    def _blame(self, group: Group, deaths: int) -> list[Computed]:
+        """Points of a lost group are tried alone; one that was alone three times is set aside."""
+        if len(group.points) > 1:
+            self._suspects.extend(Group((point,), min(deaths, 1)) for point in group.points)
+            return []
+        total = group.deaths + deaths
+        if total < ATTEMPTS:
+            self._suspects.append(Group(group.points, total))
+            return []
+        cause = (
+            f"the process that computed it died {total} times: out of memory, killed from outside, "
+            "or a crash in compiled code. It was set aside; compute it again with --retry-failed "
+            "(retry_failed=True) on a larger machine, or inline with --workers 0 to see it happen."
+        )
+        return [Computed(group.points[0], error=cause, is_set_aside=True)]
+
+    def _adapt(self, done: list[Computed]) -> None:
+        """Choose the size of the next groups by the time and the bytes of this one."""
+        seconds = max(sum(item.seconds for item in done) / len(done), 1e-6)
+        size_bytes = max(sum(len(item.result.body) for item in done if item.result) / len(done), 1)
+        wanted = int(min(GROUP_S / seconds, GROUP_BYTES / size_bytes, GROUP_LIMIT))
+        self._size = max(1, min(wanted, 2 * self._size))  # first calls of a task load and compile
+
+    def _workers(self) -> int:
+        """How many threads the cluster has; it may grow and shrink."""
+        if time.monotonic() - self._looked > LOOK_S:
+            self._looked = time.monotonic()
+            self._width = max(1, sum(self._client.nthreads().values()))
+        return self._width

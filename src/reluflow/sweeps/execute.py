@@ -1,0 +1,233 @@
+"""Executing a plan: what is missing is computed, here or on workers, and stored as it comes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from reluflow.checks import whole
+from reluflow.engines.progress import bar
+from reluflow.errors import InputError
+from reluflow.sweeps import tasks
+from reluflow.sweeps.compute import Computed, compute, pinned
+from reluflow.sweeps.plan import Plan
+from reluflow.sweeps.point import Point
+from reluflow.sweeps.store import Store
+from reluflow.sweeps.upkeep import FAILED, SET_ASIDE
+
+
+class Interrupted(KeyboardInterrupt):
+    """A sweep was stopped by a signal; what was finished is stored, and it can be continued."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What an execution did: each planned point is counted once.
+
+    Attributes
+    ----------
+    planned : int
+        Points of the plan: the sum of the next four.
+    done_before, computed : int
+        Results that were there already; results of this call.
+    failed, set_aside : int
+        Points whose last attempt raised an error; points that ended their worker.
+    tried : int
+        Points computed in this call, well or not; 0 if there was nothing to do.
+    damaged : int
+        Run files that did not pass their check and were put aside before the start.
+    seconds : float
+        Time of the call.
+    """
+
+    planned: int
+    done_before: int
+    computed: int
+    failed: int
+    set_aside: int
+    tried: int
+    damaged: int
+    seconds: float
+
+
+class Tally:
+    """Counts while a plan is executed."""
+
+    def __init__(self, planned: int) -> None:
+        self.planned = planned
+        self.done_before = self.computed = self.failed = self.set_aside = self.tried = 0
+        self.damaged = 0
+        self.began = time.monotonic()
+        self.pending: set[str] = set()
+
+    @property
+    def counted(self) -> int:
+        """Points whose outcome is known."""
+        return self.done_before + self.computed + self.failed + self.set_aside
+
+    def note(self) -> str:
+        """Rate, failures and time left, for the bar."""
+        rate = self.tried / max(time.monotonic() - self.began, 1e-9)
+        left = (self.planned - self.counted) / rate if rate else 0.0
+        minutes, seconds = divmod(round(left), 60)
+        lost = self.failed + self.set_aside
+        return f"{rate:.3g}/s, {lost} failed, {minutes}:{seconds:02d} left"
+
+    def summary(self) -> Summary:
+        """The counts as they are now."""
+        return Summary(
+            planned=self.planned,
+            done_before=self.done_before,
+            computed=self.computed,
+            failed=self.failed,
+            set_aside=self.set_aside,
+            tried=self.tried,
+            damaged=self.damaged,
+            seconds=time.monotonic() - self.began,
+        )
+
+
+def execute(
+    plan: Plan,
+    store: Store | str | PathLike[str],
+    *,
+    workers: int | None = None,
+    cluster: str | None = None,
+    retry_failed: bool = False,
+    progress: bool = False,
+) -> Summary:
+    """Compute the points of a plan that the store lacks.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to compute.
+    store : Store or path
+        Where results are, and go.
+    workers : int, optional
+        Processes of this machine: one for each core by default; 0 computes in this process.
+    cluster : str, optional
+        Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786", instead of ``workers``.
+    retry_failed : bool
+        Compute failed points, and those set aside, once more.
+    progress : bool
+        Show a bar on work over two seconds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from reluflow.sweeps import Plan, Point, execute
+    >>> plan = Plan.of("two", [Point("reluflow.sweeps.tasks:echo", {"x": x}, 0) for x in (1, 2)])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first, second = execute(plan, folder, workers=0), execute(plan, folder, workers=0)
+    >>> first.computed, second.computed, second.done_before
+    (2, 0, 2)
+    """
+    if cluster is not None and workers is not None:
+        raise InputError(
+            f"`workers` is {workers} and `cluster` is {cluster!r}. A cluster has workers of its "
+            "own. Give one of the two."
+        )
+    if workers is not None:
+        workers = whole(workers, "workers", at_least=0, at_most=1024)
+    store = store if isinstance(store, Store) else Store(store)
+    tally = Tally(len(plan))
+    try:
+        with _terminable(), store.writer():
+            tally.damaged = len(store.refresh())
+            todo = _todo(plan.points, store, retry_failed, tally)
+            with (
+                closing(_stream(todo, workers, cluster)) as batches,
+                bar(progress, plan.name, tally.planned) as update,
+            ):
+                for batch in batches:
+                    _keep(batch, store, tally)
+                    update(tally.counted, note=tally.note())
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"stopped after {tally.tried} points of this call; all of them are stored in "
+            f"{store.path}. Run the same again to continue."
+        ) from None
+    return tally.summary()
+
+
+def _todo(
+    points: Iterable[Point], store: Store, retry_failed: bool, tally: Tally
+) -> Iterator[Point]:
+    """The points to compute; the others are counted as they pass."""
+    checked: set[str] = set()
+    with store.writer() as index:
+        for point in points:
+            if point.task not in checked:
+                tasks.resolve(point.task)
+                checked.add(point.task)
+            status = index.status(point.id)
+            if point.id in tally.pending or status not in (None, FAILED, SET_ASIDE):
+                tally.done_before += 1
+            elif status is None or retry_failed:
+                tally.pending.add(point.id)
+                yield point
+            elif status == FAILED:
+                tally.failed += 1
+            else:
+                tally.set_aside += 1
+
+
+def _stream(
+    todo: Iterator[Point], workers: int | None, cluster: str | None
+) -> Generator[list[Computed], None, None]:
+    """Outcomes as they come, in any order."""
+    first = next(todo, None)
+    if first is None:  # nothing to do: no worker is started for it
+        return
+    points = _chained(first, todo)
+    if workers == 0:
+        with pinned():
+            for point in points:
+                yield [compute(point)]
+    else:
+        from reluflow.sweeps.cluster import compute_on
+
+        with closing(compute_on(points, workers, cluster)) as batches:
+            yield from batches
+
+
+def _chained(first: Point, rest: Iterator[Point]) -> Iterator[Point]:
+    yield first
+    yield from rest
+
+
+def _keep(batch: list[Computed], store: Store, tally: Tally) -> None:
+    """Store the outcomes of a batch, results first."""
+    store.put_encoded([item.result for item in batch if item.result is not None])
+    for item in batch:
+        if item.result is None:
+            store.fail(item.point, item.error, set_aside=item.is_set_aside)
+        tally.pending.discard(item.point.id)
+        tally.tried += 1
+        tally.computed += item.result is not None
+        tally.set_aside += item.is_set_aside
+        tally.failed += item.result is None and not item.is_set_aside
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Make SIGTERM (a scheduler's end of time) stop the sweep as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+
+    def stop(number: int, frame: Any) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,184 @@
+"""The index of a store: one SQLite table with a row for each point, made from the files.
+
+It answers what would take a walk through all files: which points are done, how they ended, their
+numbers. It holds nothing that the files do not, so it is rebuilt whenever it is missing or damaged.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from reluflow.errors import FileError
+from reluflow.sweeps.point import canonical
+
+VERSION = 1
+PAGE = 1000
+COMMIT_S = 1.0
+WAIT_S = 30.0
+_TABLE = """
+CREATE TABLE points (
+    id TEXT PRIMARY KEY, task TEXT, parameters TEXT, seed INTEGER, status TEXT, scalars TEXT,
+    error TEXT, size_bytes INTEGER, time_ns INTEGER
+) WITHOUT ROWID
+"""
+_READ = "SELECT id, task, parameters, seed, status, scalars, error FROM points "
+
+
+class DamagedIndexError(Exception):
+    """The index cannot be read; it must be rebuilt."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as stored; size and time of the file tell whether it changed since it was read."""
+
+    id: str
+    task: str
+    parameters: str
+    seed: int
+    status: str
+    scalars: str
+    error: str
+    size_bytes: int
+    time_ns: int
+
+
+class Index:
+    """An open index; one writer at a time, guarded by the lock of the store."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._last_commit = time.monotonic()
+
+    def put(self, row: Row) -> None:
+        """Add or replace a row; rows are committed about once a second."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        self._connection.execute(
+            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row)
+        )
+        if time.monotonic() - self._last_commit > COMMIT_S:
+            self.commit()
+
+    def remove(self, point_id: str) -> None:
+        """Forget a point."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        self._connection.execute("DELETE FROM points WHERE id = ?", (point_id,))
+
+    def commit(self) -> None:
+        """Make the rows so far visible to readers."""
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+        self._last_commit = time.monotonic()
+
+    def status(self, point_id: str) -> str | None:
+        """How a point ended; None if it is not there."""
+        found = self._connection.execute(
+            "SELECT status FROM points WHERE id = ?", (point_id,)
+        ).fetchone()
+        return None if found is None else str(found[0])
+
+    def stamps(self, prefix: str) -> dict[str, tuple[str, int, int]]:
+        """Status, size and time of the file of each point whose id starts with ``prefix``."""
+        found = self._connection.execute(
+            "SELECT id, status, size_bytes, time_ns FROM points WHERE id >= ? AND id < ?",
+            (prefix, prefix + "g"),  # "g" comes after every hexadecimal digit
+        )
+        return {row[0]: (row[1], row[2], row[3]) for row in found}
+
+    def row(self, point_id: str) -> dict[str, Any] | None:
+        """One row as plain data."""
+        found = self._connection.execute(_READ + "WHERE id = ?", (point_id,)).fetchone()
+        return None if found is None else _as_dict(found)
+
+    def page(self, after: str) -> list[dict[str, Any]]:
+        """The next rows by id: short reads, so a slow reader never keeps the writer waiting."""
+        found = self._connection.execute(
+            _READ + "WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)
+        ).fetchall()
+        return [_as_dict(row) for row in found]
+
+    def counts(self) -> dict[str, int]:
+        """How many points ended how."""
+        found = self._connection.execute(
+            "SELECT status, COUNT(*) FROM points GROUP BY status ORDER BY status"
+        )
+        return {str(status): int(count) for status, count in found}
+
+
+def row_of(
+    point: Mapping[str, Any],
+    point_id: str,
+    status: str,
+    stamp: tuple[int, int],
+    *,
+    values: Mapping[str, Any] | None = None,
+    error: str = "",
+) -> Row:
+    """The row of a point, its outcome and the size and time of its file."""
+    return Row(
+        id=point_id,
+        task=point["task"],
+        parameters=canonical(point["parameters"]),
+        seed=point["seed"],
+        status=status,
+        scalars=canonical(values or {}),
+        error=error,
+        size_bytes=stamp[0],
+        time_ns=stamp[1],
+    )
+
+
+@contextmanager
+def opened(path: Path, *, fresh: bool = False, check: bool = False) -> Iterator[Index]:
+    """Open an index; ``fresh`` makes an empty one, ``check`` looks for damage first."""
+    connection = None
+    try:
+        if not fresh and not path.is_file():
+            raise DamagedIndexError(f"{path} is missing")
+        connection = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
+        # it can be rebuilt: a commit need not wait for the disk, and a killed process loses nothing
+        connection.execute("PRAGMA synchronous = OFF")
+        if fresh:
+            connection.execute(_TABLE)
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        elif connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            raise DamagedIndexError(f"{path} has another version")
+        if check and connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
+            raise DamagedIndexError(f"{path} fails its check")
+        index = Index(connection)
+        yield index
+        index.commit()
+    except sqlite3.OperationalError as error:
+        if "no such" in str(error):  # a table or column: another program's file
+            raise DamagedIndexError(f"{path} is no index ({error})") from None
+        raise FileError(
+            f"cannot use {path} ({error}). The run files are intact; free space, or wait for "
+            "other programs that use the folder, and run again."
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise DamagedIndexError(f"{path} is damaged ({error})") from None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _as_dict(found: tuple[Any, ...]) -> dict[str, Any]:
+    point_id, task, parameters, seed, status, scalars, error = found
+    return {
+        "id": point_id,
+        "task": task,
+        "parameters": json.loads(parameters),
+        "seed": seed,
+        "status": status,
+        "scalars": json.loads(scalars),
+        "error": error,
+    }
