@@ -35,6 +35,16 @@ class Axis:
     range: tuple[float, float] | None = None
     ticks: tuple[tuple[float, str], ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.range is not None:
+            low, high = self.range
+            lowest = 0.0 if self.scale == "log" else -np.inf
+            if not (np.isfinite([low, high]).all() and min(low, high) > lowest and low != high):
+                raise InputError(
+                    f"the {self.scale} axis {self.label!r} has the range {low:g} to {high:g}. "
+                    "It cannot be drawn. Give two different finite numbers, positive on a log axis."
+                )
+
 
 @dataclass(frozen=True)
 class Line:
@@ -138,12 +148,23 @@ class Raster:
 
 @dataclass(frozen=True)
 class Heat:
-    """Cells ``z[row, column]`` of real numbers on a sequential colour scale with a bar."""
+    """Cells ``z[row, column]`` of real numbers on a sequential colour scale with a bar.
+
+    ``x`` and ``y`` are the edges of the cells (one more than cells) or their middles (as many).
+    """
 
     x: Values
     y: Values
     z: Values
     label: str = ""
+
+    def __post_init__(self) -> None:
+        rows, columns = np.shape(self.z)
+        if len(self.x) not in (columns, columns + 1) or len(self.y) not in (rows, rows + 1):
+            raise InputError(
+                f"a heat map of {rows} x {columns} cells has {len(self.y)} and {len(self.x)} "
+                "places. Give the middles of the cells, or their edges, which are one more."
+            )
 
 
 @dataclass(frozen=True)
@@ -203,3 +224,38 @@ def _same_length(x: Any, *others: Any) -> None:
     lengths = {len(x), *(len(other) for other in others if other is not None)}
     if len(lengths) > 1:
         raise InputError(f"a layer has arrays of lengths {sorted(lengths)}. Make them equal.")
+
+
+def middles(cells: Values, axis: Axis) -> Values:
+    """Middles between neighbouring edges, as the axis shows them.
+
+    Examples
+    --------
+    >>> middles(np.array([1.0, 100.0]), Axis("t", "log"))
+    array([10.])
+    """
+    low, high = np.asarray(cells[:-1], float), np.asarray(cells[1:], float)
+    if axis.scale == "log":
+        with np.errstate(invalid="ignore"):  # an edge below zero has no place on the axis: NaN
+            return np.asarray(np.sqrt(low) * np.sqrt(high))
+    return np.asarray(low + (high - low) / 2)
+
+
+def edges(places: Values, count: int, axis: Axis) -> Values:
+    """Edges of ``count`` cells from their edges or their middles, as the axis shows them.
+
+    Examples
+    --------
+    >>> edges(np.array([1.0, 2.0, 3.0]), 3, Axis("x")), edges(np.array([0.0, 1.0]), 1, Axis("x"))
+    (array([0.5, 1.5, 2.5, 3.5]), array([0., 1.]))
+    """
+    given = np.asarray(places, float)
+    if len(given) == count + 1:
+        return given
+    middle = np.log(given) if axis.scale == "log" else given
+    if count == 1:
+        found = middle[0] + np.array([-0.5, 0.5])
+    else:
+        inner = (middle[1:] + middle[:-1]) / 2
+        found = np.concatenate([[2 * middle[0] - inner[0]], inner, [2 * middle[-1] - inner[-1]]])
+    return np.asarray(np.exp(found) if axis.scale == "log" else found)
