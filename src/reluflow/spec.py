@@ -136,7 +136,7 @@ def load(path: str | PathLike[str], *, seed: int | None = None) -> Task:
     """Read, check and build the run described by a TOML file; ``seed`` replaces the file's."""
     file = Path(path)
     try:
-        return parse(_read(file), name=file.stem, folder=file.parent, seed=seed)
+        return parse(read_text(file), name=file.stem, folder=file.parent, seed=seed)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 
@@ -198,7 +198,8 @@ def check(raw: Mapping[str, Any]) -> Document:
         raise InputError(_explain(raw, str(error))) from None
 
 
-def _read(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Read a document; a file that cannot be one is refused."""
     try:
         with file.open("rb") as stream:
             body = stream.read(SIZE_LIMIT_BYTES + 1)

@@ -14,7 +14,7 @@ Entry = tuple[str, str]
 
 @guarded
 def listing() -> None:
-    """List generators, initialisations, losses and engines, one line each."""
+    """List presets, figures, claims, generators, initialisations, losses and engines."""
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -33,10 +33,23 @@ def listing() -> None:
 
 def sections() -> list[tuple[str, list[Entry]]]:
     """The titled lists; a new kind of thing adds one line here."""
-    from reluflow import builders, engines, losses
+    from reluflow import builders, engines, losses, studies, theory
 
     classes = {cls.name: cls for cls in (losses.Square, losses.Exponential, losses.Logistic)}
+    presets = [(name, studies.study_named(name).title) for name in studies.PAPERS]
+    figures = [
+        (recipe.id, recipe.title) for name in studies.PAPERS for recipe in studies.recipes(name)
+    ]
+    claims = [
+        (f"{name} {claim.id}", claim.title)
+        for name in theory.PAPERS
+        for rows in (theory.paper_named(name).assumptions, theory.paper_named(name).claims)
+        for claim in rows
+    ]
     return [
+        ("Presets: reluflow study", presets),
+        ("Figures: reluflow reproduce", figures),
+        ("Claims: reluflow check", claims),
         ("Generators: [data] generator", described(builders.generators().items())),
         ("Initialisations: [network] init", described(builders.initialisations().items())),
         ("Losses: [loss] name", described(classes.items())),

@@ -29,7 +29,7 @@ def run(
 
     task = spec.load(file, seed=seed)
     target = out / f"{task.name}.rf"
-    _check_writable(out)
+    check_writable(out)
     start = time.perf_counter()
     result = task.start(progress=sys.stderr.isatty())
     seconds = time.perf_counter() - start
@@ -37,7 +37,7 @@ def run(
     Console().print(summary(result, title=task.name, seconds=seconds, path=target))
 
 
-def _check_writable(folder: Path) -> None:
+def check_writable(folder: Path) -> None:
     """Refuse now what would otherwise fail after the training."""
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
-"""Tables of runs for the terminal."""
+"""Tables of runs, comparisons and verdicts for the terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +11,21 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from reluflow.theory.report import Report, number
+from reluflow.theory.verdicts import Verdict
 from reluflow.trajectory import Status, Trajectory
 
 if TYPE_CHECKING:
     from reluflow.network import Network
+    from reluflow.studies.contract import Comparison, Expectation, LabelledRun
 
 GOOD = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
+COLOURS = {
+    Verdict.PASS: "green",
+    Verdict.FAIL: "red",
+    Verdict.UNRESOLVED: "yellow",
+    Verdict.NOT_APPLICABLE: "dim",
+}
 # neurons this much smaller than the largest (in |a| |w|) play no part in the function
 NEGLIGIBLE = 1e-3
 
@@ -89,3 +99,79 @@ def angle_text(net: Network) -> str:
     if not angles:
         return "none: one neuron of each sign at most"
     return f"{max(angles):.6g} rad between neurons of one sign that count"
+
+
+def run_table(runs: Sequence[LabelledRun]) -> Table:
+    """One line a run: status, end of time, loss, squared norm."""
+    table = Table(title="Runs", title_style="bold")
+    for head in ("run", "status", "time", "loss", "squared norm"):
+        table.add_column(head)
+    for item in runs:
+        run = item.run
+        colour = "green" if run.status in GOOD else "yellow"
+        table.add_row(
+            escape(item.label),
+            f"[{colour}]{run.status}[/]",
+            from_log(float(run.log_t[-1])),
+            from_log(float(run.log_loss[-1])),
+            from_log(run.final.log_squared_norm),
+        )
+    return table
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """Predicted numbers beside simulated ones."""
+    table = Table(title="Predicted and simulated", title_style="bold")
+    table.add_column("")
+    for head in ("predicted", "simulated", "difference"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for item in comparisons:
+        table.add_row(
+            escape(item.name),
+            f"{item.predicted:.8g}",
+            f"{item.simulated:.8g}",
+            f"{item.discrepancy:.1e}",
+        )
+    return table
+
+
+def claim_table(report: Report) -> Table:
+    """Every assumption and claim with its verdict, and the sentence where one is needed."""
+    counts = ", ".join(
+        f"{count} {name.lower().replace('_', ' ')}"
+        for name, count in report.counts().items()
+        if count
+    )
+    table = Table(title=escape(f"{report.title}: {counts}"), title_style="bold")
+    for head in ("id", "verdict", "measured", "bound", "statement"):
+        table.add_column(head, no_wrap=head != "statement", overflow="fold")
+    for rows in (report.assumptions, report.checks):
+        for check in rows:
+            note = f"\n[dim]{escape(check.note)}[/]" if check.note else ""
+            table.add_row(
+                escape(check.id),
+                f"[{COLOURS[check.verdict]}]{check.verdict.value.lower().replace('_', ' ')}[/]",
+                number(check.measured),
+                number(check.bound),
+                escape(check.title) + note,
+            )
+        table.add_section()
+    for text in report.warnings:
+        table.add_row("", "[yellow]warning[/]", "", "", escape(text))
+    return table
+
+
+def expectation_table(expectations: Sequence[Expectation], *, title: str) -> Table:
+    """The measured shape of a figure beside the expected one."""
+    table = Table(title=escape(title), title_style="bold")
+    for head in ("shape", "measured", "expected", "verdict", "source"):
+        table.add_column(head, overflow="fold")
+    for item in expectations:
+        table.add_row(
+            escape(item.text),
+            f"{item.measured:.4g}",
+            f"{item.low:.4g} .. {item.high:.4g}",
+            f"[{COLOURS[item.verdict]}]{item.verdict.value.lower()}[/]",
+            escape(item.source),
+        )
+    return table

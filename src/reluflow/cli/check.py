@@ -1,0 +1,42 @@
+"""``reluflow check RUN``: the claims of a paper on a saved run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reluflow.cli.guard import Debug, guarded
+from reluflow.errors import InputError
+
+
+@guarded
+def check(
+    run: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Saved runs of one problem.")],
+    paper: Annotated[str | None, typer.Option(help="Whose claims; default: what fits.")] = None,
+    start_runs: Annotated[
+        bool, typer.Option("--start-runs/--no-start-runs", help="Allow claims to train more.")
+    ] = True,
+    html: Annotated[Path | None, typer.Option(help="Also write a page.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Check every assumption and claim of a paper on saved runs."""
+    from rich.console import Console
+
+    from reluflow import load, theory
+    from reluflow.cli.tables import claim_table
+    from reluflow.studies.which import fitting_paper
+
+    runs = [load(path) for path in run]
+    console = Console()
+    if paper is None:
+        paper, why = fitting_paper(runs[0])
+        if paper is None:
+            raise InputError(f"{why} Name one with --paper: {', '.join(theory.PAPERS)}.")
+        console.print(f"[dim]paper: {paper} ({why}; another with --paper)[/]", highlight=False)
+    report = theory.check(paper, runs, start_runs=start_runs)
+    console.print(claim_table(report))
+    if html is not None:
+        report.to_html(html)
+        console.print(f"wrote [bold]{html}[/]", highlight=False)

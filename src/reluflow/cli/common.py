@@ -1,0 +1,22 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Out = Annotated[Path, typer.Option("--out", help="Folder of the results.")]
+Seed = Annotated[int | None, typer.Option("--seed", min=0, help="Replaces the seed.")]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=0, help="Processes; 0 computes in this one. Default: all cores."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
+]
+RetryFailed = Annotated[
+    bool, typer.Option("--retry-failed", help="Compute failed points once more.")
+]

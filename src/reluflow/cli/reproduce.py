@@ -1,0 +1,74 @@
+"""``reluflow reproduce PAPER/FIGURE``: a figure as PDF, PNG and data, with its shape measured."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reluflow.cli.common import Cluster, Out, RetryFailed, Seed, Workers
+from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.run import check_writable
+from reluflow.errors import InputError
+
+
+@guarded
+def reproduce(
+    figure: Annotated[
+        str, typer.Argument(metavar="PAPER/FIGURE", help="A figure of `reluflow list`.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Minutes (the default).")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The whole figure: an hour or more.")
+    ] = False,
+    descent: Annotated[
+        bool, typer.Option("--descent", help="Gradient descent instead of the flow.")
+    ] = False,
+    out: Out = Path("results"),
+    seed: Seed = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    retry_failed: RetryFailed = False,
+    debug: Debug = False,
+) -> None:
+    """Compute and draw a figure of a paper; run again to continue where it stopped."""
+    from rich.console import Console
+
+    from reluflow.cli.tables import expectation_table
+    from reluflow.studies import recipe_named
+    from reluflow.studies.reproduce import reproduce as make
+
+    recipe = recipe_named(figure)
+    if quick and full:
+        raise InputError("--quick and --full are both given. They exclude each other. Drop one.")
+    if descent and "descent" not in recipe.options:
+        raise InputError(
+            f"{figure} has no --descent: it is not a figure of two engines. Drop the option."
+        )
+    size = "full" if full else "quick"
+    folder = out / figure.replace("/", "-")
+    check_writable(folder)
+    outcome = make(
+        recipe,
+        size,  # type: ignore[arg-type]
+        folder,
+        seed=seed or 0,
+        workers=workers,
+        cluster=cluster,
+        retry_failed=retry_failed,
+        progress=sys.stderr.isatty(),
+        options={"descent": True} if descent else {},
+    )
+    console, made = Console(), outcome.reproduction
+    console.print(expectation_table(made.expectations, title=f"{figure}: {recipe.title}"))
+    if made.note:
+        console.print(made.note, highlight=False)
+    if outcome.summary.failed:
+        console.print(
+            f"{outcome.summary.failed} computations failed and are left out; "
+            "repeat them with --retry-failed."
+        )
+    for path in outcome.written:
+        console.print(f"wrote [bold]{path}[/]", highlight=False)

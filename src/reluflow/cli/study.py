@@ -1,0 +1,54 @@
+"""``reluflow study PRESET|FILE.toml``: train, predict, check, draw, write one page."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from reluflow.cli.common import Out, Seed
+from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.run import check_writable
+
+
+@guarded
+def study(
+    what: Annotated[
+        str,
+        typer.Argument(metavar="PRESET|FILE.toml", help="A preset of `reluflow list`, or a file."),
+    ],
+    out: Out = Path("results"),
+    seed: Seed = None,
+    debug: Debug = False,
+) -> None:
+    """Train, predict, check and draw; write one self-contained report.html."""
+    from rich.console import Console
+
+    from reluflow import report
+    from reluflow.cli.tables import claim_table, comparison_table, run_table
+    from reluflow.studies import document, study_named
+    from reluflow.studies.make import make
+
+    console, talk = Console(), Console(stderr=True)
+    if what.endswith(".toml") or Path(what).is_file():
+        plan = document.load(what, seed=seed)
+    else:
+        plan = document.build(study_named(what).document, name=what, seed=seed)
+    folder = out / plan.name
+    check_writable(folder)
+    page = make(
+        plan,
+        folder,
+        progress=sys.stderr.isatty(),
+        say=lambda text: talk.print(f"[dim]{text}[/]", highlight=False),
+    )
+    path = folder / "report.html"
+    report.write(page, path)
+    console.print(run_table(page.runs))
+    if page.comparisons:
+        console.print(comparison_table(page.comparisons))
+    if page.claims is not None:
+        console.print(claim_table(page.claims))
+    console.print(f"The page is [bold]{path}[/]: open it in a browser; it needs nothing else.")

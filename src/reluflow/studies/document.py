@@ -1,0 +1,126 @@
+"""A study as a document: the tables of `reluflow.spec` and ``[study]``.
+
+::
+
+    [study]                        # optional
+    paper = "correlated"           # whose claims and pictures the page shows
+    title = "Neurons align, then grow"
+    log_scales = [-6.9, -13.8]     # the network at each of these scales; as it is without
+
+    [data]
+    [network]
+    [loss]
+    [engine]
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from reluflow import spec
+from reluflow.checks import choice, nearest
+from reluflow.errors import InputError
+from reluflow.theory import PAPERS
+
+FIELDS = ("paper", "title", "log_scales")
+MAX_SCALES = 50
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study ready to start: labelled runs, whose claims to check, and the document itself."""
+
+    name: str
+    title: str
+    paper: str | None
+    seed: int
+    document: Mapping[str, Any]
+    tasks: tuple[tuple[str, spec.Task], ...]
+
+
+def load(path: str | PathLike[str], *, seed: int | None = None) -> Plan:
+    """Read the study of a TOML file; ``seed`` replaces the file's."""
+    file = Path(path)
+    try:
+        try:
+            raw = tomllib.loads(spec.read_text(file))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"this is not TOML ({error}). Correct that line.") from None
+        return build(raw, name=file.stem, folder=file.parent, seed=seed)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def build(
+    document: Mapping[str, Any],
+    *,
+    name: str,
+    folder: Path | None = None,
+    seed: int | None = None,
+) -> Plan:
+    """Check a document and draw its data and networks."""
+    table = document.get("study", {})
+    scales = _check_table(table)
+    rest = {key: value for key, value in document.items() if key != "study"}
+    task = spec.build(rest, name=name, folder=folder, seed=seed)
+    if scales:
+        tasks = tuple(
+            (scale_label(scale), replace(task, net=task.net.with_scale(scale))) for scale in scales
+        )
+    else:
+        tasks = (("the run", task),)
+    return Plan(
+        name=task.name,
+        title=table.get("title", task.name),
+        paper=table.get("paper"),
+        seed=int(task.provenance["seed"]),
+        document=document,
+        tasks=tasks,
+    )
+
+
+def scale_label(log_scale: float) -> str:
+    """The scale as a power a reader knows.
+
+    Examples
+    --------
+    >>> scale_label(-7 * math.log(4)), scale_label(-100 * math.log(10)), scale_label(-44000.0)
+    ('scale 4^-7', 'scale 10^-100', 'scale exp(-44000)')
+    """
+    for base in (10, 4, 2):
+        power = log_scale / math.log(base)
+        if abs(power - round(power)) < 1e-9 * max(1.0, abs(power)):
+            return f"scale {base}^{round(power)}" if round(power) else "scale 1"
+    return f"scale exp({log_scale:.6g})"
+
+
+def _check_table(table: object) -> list[float]:
+    if not isinstance(table, Mapping):
+        raise InputError(f"`$.study` is {table!r}. It must be a table. Write [study] above it.")
+    for name in table:
+        if name not in FIELDS:
+            raise InputError(
+                f"unknown field `{name}` - at `$.study`. The fields are {', '.join(FIELDS)}."
+                f"{nearest(name, FIELDS)}"
+            )
+    if "paper" in table:
+        choice(table["paper"], "$.study.paper", PAPERS)
+    if not isinstance(table.get("title", ""), str):
+        raise InputError(f"`$.study.title` is {table['title']!r}. It must be text. Quote it.")
+    scales = table.get("log_scales", [])
+    good = isinstance(scales, list) and all(
+        isinstance(scale, int | float) and not isinstance(scale, bool) and math.isfinite(scale)
+        for scale in scales
+    )
+    if not good or len(set(scales)) != len(scales) or len(scales) > MAX_SCALES:
+        raise InputError(
+            f"`$.study.log_scales` is {scales!r}. It must be a list of at most {MAX_SCALES} "
+            "different finite numbers, the natural logarithms of the scales. Change it."
+        )
+    return [float(scale) for scale in scales]

@@ -1,0 +1,170 @@
+"""From a plan to its page: train what is missing, predict, check, draw."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from reluflow import files, studies, theory
+from reluflow.errors import FileError
+from reluflow.spec import Task
+from reluflow.studies import common
+from reluflow.studies.contract import Comparison, Findings, LabelledRun, Page, Section
+from reluflow.studies.document import Plan
+from reluflow.trajectory import Trajectory, load
+
+GENERIC = "What does training do on this problem, and where does it end?"
+
+
+def make(
+    plan: Plan,
+    folder: Path,
+    *,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda text: None,
+) -> Page:
+    """Train the runs of a plan (those already in ``folder`` are taken from there) and find out.
+
+    Runs are saved one by one as they finish, so an interrupted study continues where it stopped.
+    """
+    runs = tuple(
+        LabelledRun(label, _run(plan, label, task, folder, progress=progress, say=say))
+        for label, task in plan.tasks
+    )
+    study = studies.study_named(plan.paper) if plan.paper else None
+    say("comparing with theory")
+    findings = study.findings(runs) if study else _predicted(runs)
+    claims = None
+    if study:
+        say("checking the claims")
+        subject = [item.run for item in runs]
+        claims = theory.check(study.paper, subject, **study.claim_options(runs))
+    return Page(
+        title=plan.title,
+        question=study.question if study else GENERIC,
+        document=plan.document,
+        seed=plan.seed,
+        runs=runs,
+        sections=(*findings.sections, *common.sections(runs)),
+        comparisons=findings.comparisons,
+        claims=claims,
+        downloads=_downloads(plan, runs, findings.comparisons, claims),
+    )
+
+
+def run_path(folder: Path, label: str) -> Path:
+    """Where the run of a label is kept."""
+    return folder / "runs" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', label).strip('_')}.rf"
+
+
+def _run(
+    plan: Plan,
+    label: str,
+    task: Task,
+    folder: Path,
+    *,
+    progress: bool,
+    say: Callable[[str], None],
+) -> Trajectory:
+    path = run_path(folder, label)
+    provenance = {
+        **files.provenance(),
+        **task.provenance,
+        "label": label,
+        "paper": plan.paper,
+        "spec": plan.document,
+    }
+    found = _finished(path, provenance, say)
+    if found is not None:
+        say(f"{label}: taken from {path}")
+        return found
+    say(f"{label}: training")
+    run = task.start(progress=progress)
+    run = replace(run, provenance=provenance)
+    run.save(path)
+    return run
+
+
+def _finished(
+    path: Path, provenance: Mapping[str, Any], say: Callable[[str], None]
+) -> Trajectory | None:
+    """The saved run, if it is whole and the same computation."""
+    if not path.exists():
+        return None
+    try:
+        run = load(path)
+    except FileError as error:
+        say(f"{path} is set aside: {error}")
+        path.replace(path.with_suffix(".damaged"))
+        return None
+    return run if _plain(run.provenance) == _plain(provenance) else None
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _predicted(runs: Sequence[LabelledRun]) -> Findings:
+    """The limit of theory beside the last network, for data of no particular paper."""
+    from reluflow import limits
+
+    comparisons = []
+    prediction = limits.predict(runs[0].run.data, runs[0].run.net)
+    section = Section("Prediction", f"Without training: {prediction.reason}")
+    for item in runs:
+        prediction = limits.predict(item.run.data, item.run.net)
+        if prediction.network is not None and item.run.loss_function.name == "square":
+            comparisons.append(
+                Comparison(
+                    f"squared norm of the weights, {item.label}",
+                    prediction.network.squared_norm,
+                    item.run.final.squared_norm,
+                    prediction.reason,
+                )
+            )
+    return Findings((section,), tuple(comparisons))
+
+
+def _downloads(
+    plan: Plan,
+    runs: Sequence[LabelledRun],
+    comparisons: Sequence[Comparison],
+    claims: theory.Report | None,
+) -> dict[str, bytes]:
+    losses = [
+        [item.label, repr(float(t)), repr(float(log_t)), repr(float(log_loss))]
+        for item in runs
+        for t, log_t, log_loss in zip(item.run.t, item.run.log_t, item.run.log_loss, strict=True)
+    ]
+    events = [[item.label, *event.tolist()] for item in runs for event in item.run.events]
+    data = runs[0].run.data
+    points = np.column_stack([data.X, data.y]).tolist()
+    found = {
+        "losses.csv": table(["run", "t", "log_t", "log_loss"], losses),
+        "events.csv": table(["run", "t", "log_t", "neuron", "point", "kind"], events),
+        "points.csv": table([*(f"x{k}" for k in range(data.d)), "y"], points),
+        "study.json": json.dumps(plan.document, indent=1, default=str).encode(),
+    }
+    if comparisons:
+        rows = [[c.name, c.predicted, c.simulated, c.discrepancy] for c in comparisons]
+        found["predictions.csv"] = table(["name", "predicted", "simulated", "discrepancy"], rows)
+    if claims is not None:
+        found["claims.json"] = json.dumps(claims.to_dict(), indent=1).encode()
+    return found
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """A CSV file."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return stream.getvalue().encode()

@@ -1,0 +1,101 @@
+"""Sections that every page has: what their descriptions hold."""
+
+import numpy as np
+import pytest
+
+import reluflow as rf
+from reluflow.figures import Line, Points, Raster
+from reluflow.studies import common
+from reluflow.studies.contract import Comparison, Expectation, LabelledRun
+
+
+@pytest.fixture(scope="module")
+def slid():
+    """A run in which neurons slide."""
+    data = rf.datasets.centred(d=4, seed=0)
+    net = rf.networks.balanced(4, width=40, log_scale=-2 * np.log(4), seed=0)
+    return LabelledRun("scale 4^-2", rf.flow(data, net, t_end=20.0))
+
+
+@pytest.fixture(scope="module")
+def descended():
+    data = rf.datasets.centred(d=4, seed=0)
+    net = rf.networks.balanced(4, width=10, log_scale=-2.0, seed=0)
+    return LabelledRun("descent", rf.descend(data, net, lr=0.1, steps=500))
+
+
+def test_losses_are_the_recorded_ones(slid, descended):
+    (figure,) = common.losses([slid, descended]).figures
+    first, second = figure.panels[0].layers
+    np.testing.assert_allclose(10**first.y, slid.run.loss, rtol=1e-10)
+    assert np.isnan(first.x[0])  # time zero has no logarithm
+    np.testing.assert_allclose(10 ** second.x[1:], descended.run.t[1:], rtol=1e-10)
+    assert (first.dash, first.colour) != (second.dash, second.colour)
+
+
+def test_norms_show_each_neuron_and_name_each_sign_once(slid):
+    (figure,) = common.norms(slid).figures
+    layers = figure.panels[0].layers
+    assert len(layers) == 40
+    labels = [layer.label for layer in layers if layer.label]
+    assert sorted(labels) == ["negative output weight", "positive output weight"]
+    assert layers[3].y[-1] == pytest.approx(slid.run.network(-1).log_norms[3] / np.log(10))
+
+
+def test_directions_stay_in_the_disc_and_move(slid):
+    (figure,) = common.directions(slid).figures
+    assert 2 < len(figure.frames) <= common.FRAMES
+    assert figure.frames[0].label == "start"
+    for frame in figure.frames:
+        circle, *clouds = frame.layers
+        assert isinstance(circle, Line)
+        assert all(isinstance(cloud, Points) for cloud in clouds)
+        for cloud in clouds:
+            assert (cloud.x**2 + cloud.y**2 <= 1 + 1e-12).all()
+    start, end = figure.frames[0].layers[1], figure.frames[-1].layers[1]
+    assert end.x.mean() > start.x.mean()  # towards the teacher
+
+
+def test_the_raster_ends_in_the_final_pattern(slid):
+    (figure,) = common.activations(slid).figures
+    (raster,) = figure.panels[0].layers
+    assert isinstance(raster, Raster)
+    pairs = common._busiest_pairs(slid.run)
+    sliding = set()
+    for event in slid.run.events:
+        pair = (int(event["neuron"]), int(event["point"]))
+        if event["kind"] == "slide":
+            sliding.add(pair)
+        elif event["kind"] == "release":
+            sliding.discard(pair)
+    final = slid.run.network(-1)
+    pre = final.directions @ slid.run.data.X.T
+    for row, (j, i) in enumerate(pairs):
+        expected = 2 if (j, i) in sliding else int(pre[j, i] > 1e-12)  # one dies on its plane
+        assert raster.z[row, -1] == expected
+    assert (raster.z == 2).any()
+
+
+def test_the_raster_of_descent_uses_its_records(descended):
+    (figure,) = common.activations(descended).figures
+    (raster,) = figure.panels[0].layers
+    pairs = common._busiest_pairs(descended.run)
+    active = descended.run.network(-1).directions @ descended.run.data.X.T > 0
+    assert [bool(z) for z in raster.z[:, -1]] == [bool(active[j, i]) for j, i in pairs]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_few_dimensions_and_no_teacher(d):
+    rng = np.random.default_rng(d)
+    data = rf.Dataset(rng.normal(size=(3, d)), rng.normal(size=3))
+    net = rf.networks.balanced(d, width=4, log_scale=-1.0, seed=0)
+    run = rf.flow(data, net, t_end=1.0)
+    assert len(common.sections([LabelledRun("x", run)])) == 4
+
+
+def test_expectations_and_comparisons():
+    assert Expectation("slope", 1.01, 0.98, 1.02, "Figure 1").verdict == "PASS"
+    assert Expectation("slope", 1.1, 0.98, 1.02, "Figure 1").verdict == "FAIL"
+    assert Expectation("slope", float("nan"), 0.98, 1.02, "Figure 1").verdict == "UNRESOLVED"
+    assert Comparison("x", 2.0, 2.1).discrepancy == pytest.approx(0.05)
+    assert Comparison("x", 0.0, 0.1).discrepancy == pytest.approx(0.1)
