@@ -15,7 +15,7 @@ from reluflow.studies.contract import LabelledRun, Section
 from reluflow.trajectory import Trajectory
 
 LINES = 60  # neurons drawn as curves
-ROWS = 96  # neuron-point pairs of the raster
+NEURONS, ROWS = 12, 96  # of the raster, at most
 COLUMNS = 160  # times of the raster
 FRAMES = 48
 Whole = NDArray[np.int64]
@@ -110,7 +110,7 @@ def directions(item: LabelledRun) -> Section:
                 "neuron_directions",
                 f"Neuron directions through training ({item.label})",
                 (panel,),
-                caption=f"Horizontal: {names[0]}. Vertical: {names[1]}.",
+                caption=f"Horizontal: {names[0]}. Vertical: {names[1]}, where neurons spread most.",
                 wide=False,
                 frames=tuple(frames),
             ),
@@ -194,7 +194,7 @@ def _plane(run: Trajectory) -> tuple[Array, tuple[str, str]]:
         second = np.eye(data.d)[int(np.argmin(np.abs(main)))]
         second = second - (second @ main) * main
         size = np.linalg.norm(second)
-    return np.array([main, second / size]), (name, "across, where the neurons spread most")
+    return np.array([main, second / size]), (name, "across it")
 
 
 def _cloud(net: Network, plane: Array, shown: Sequence[int]) -> tuple[Line | Points, ...]:
@@ -231,7 +231,7 @@ def _frame_records(run: Trajectory) -> Whole:
 def _busiest_pairs(run: Trajectory) -> list[tuple[int, int]]:
     """Neurons by number of events, all their points, as many as fit."""
     points = min(run.data.n, ROWS)
-    neurons = max(1, ROWS // points)
+    neurons = min(NEURONS, max(1, ROWS // points))
     own = run.events["neuron"]
     counts = np.bincount(own[own >= 0], minlength=run.net.width)
     busiest = np.sort(np.argsort(-counts, kind="stable")[:neurons])
