@@ -11,7 +11,7 @@ from typing import Any
 
 from reluflow.checks import nearest
 from reluflow.dataset import Dataset
-from reluflow.errors import FileError, InputError
+from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.sweeps import tasks
 from reluflow.sweeps.design import Combination, Design, Grid, Random
@@ -116,8 +116,6 @@ def check(base: Mapping[str, Any], design: Design, carry: Carrier, seed: int) ->
         except InputError as error:
             shown = ", ".join(f"{path} = {value!r}" for path, value in combination.items())
             raise InputError(f"{place} ({shown or 'no changes'}): {error}") from None
-        except FileError as error:
-            raise InputError(f"{place}: {error}") from None
 
 
 def _first(base: Mapping[str, Any], design: Design) -> dict[str, Any]:

@@ -14,6 +14,7 @@ leaves whole files only; the index is brought up to date when the next sweep sta
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,7 @@ from typing import Any, TypeVar
 from reluflow import files
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps import outcome, upkeep
-from reluflow.sweeps.index import DamagedIndexError, Index, opened, row_of
+from reluflow.sweeps.index import PAGE, DamagedIndexError, Index, opened, row_of
 from reluflow.sweeps.lock import exclusive
 from reluflow.sweeps.outcome import Encoded, Result
 from reluflow.sweeps.point import ID_DIGITS, Point
@@ -129,10 +130,12 @@ class Store:
             yield from page
             after = page[-1]["id"]
 
-    def row(self, point: Point | str) -> dict[str, Any] | None:
-        """The row of one point; None if it has neither a result nor an error."""
-        ask = partial(Index.row, point_id=_id(point))
-        return self._read(ask) if self.path.is_dir() else None
+    def rows_of(self, points: Iterable[Point]) -> Iterator[dict[str, Any] | None]:
+        """The rows of these points in this order; None for one with neither result nor error."""
+        ids = (point.id for point in points)
+        while page := list(itertools.islice(ids, PAGE)):
+            found = self._read(partial(Index.rows, ids=page)) if self.path.is_dir() else {}
+            yield from (found.get(point_id) for point_id in page)
 
     def summary(self) -> dict[str, int]:
         """How many points ended how."""
