@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import reluflow as rf
 from reluflow.engines import descent_frozen, descent_path
 from reluflow.engines.descent_boundary import boundary_limit
-from reluflow.engines.descent_modes import modes, next_change
+from reluflow.engines.descent_modes import modes
+from reluflow.engines.descent_next import look_ahead
 
 from .descent_reference import gap, gradient_descent, same
 
@@ -41,7 +42,7 @@ def test_the_next_change_is_the_one_the_loop_finds(sizes, seed):  # HD-10
     P = net.W @ data.X.T
     for _ in range(12):
         found = modes(data.gram, net.a, P, data.y, eta)
-        ahead = next_change(found)
+        ahead, _ = look_ahead(found)
         pattern = P > 0
         for t in range(1, int(min(ahead, 3000.0 if math.isinf(ahead) else 1e9)) + 1):
             P = gram_step(data.gram, data.y, net.a, P, eta)

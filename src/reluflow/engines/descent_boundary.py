@@ -22,7 +22,10 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 
 EPS = 2.0**-52
-NEAR = 1e-8  # pre-activations below this part of the neuron's largest may be zero in the limit
+TINY = 2.0**-1022
+# parts of the neuron's largest pre-activation below which one may be zero in the limit; a limit
+# that is small but not zero is told from zero by the smaller ones
+NEAR = (1e-12, 1e-11, 1e-10, 1e-9, 1e-8)
 TIGHT = 1e-11  # largest radius accepted, relative to the weights in the span of the points
 
 
@@ -42,13 +45,29 @@ def boundary_limit(
     Numerics
     --------
     theta* is the smallest correction of the state that fits L exactly and puts N to zero: a
-    linear system of size |L| + |N|, O((|L| + |N|)^3). Systems without solution, a step of 2/mu or
-    more, and radii above 1e-11 prove nothing.
+    linear system of size |L| + |N|, O((|L| + |N|)^3), solved for a few choices of N. Systems
+    without solution, a step of 2/mu or more, and radii above 1e-11 prove nothing.
     """
+    lengths = np.sqrt(np.diag(G))
+    parts = np.abs(P) / ((np.abs(P) / lengths).max(axis=1)[:, None] * lengths + TINY)
+    tried = -1
+    for threshold in NEAR:
+        near = (a != 0.0)[:, None] & (parts <= threshold)
+        if near.sum() != tried:
+            tried = int(near.sum())
+            found = _limit_with_zeros(G, a, P, B, y, eta, near)
+            if found is not None:
+                return found
+    return None
+
+
+def _limit_with_zeros(
+    G: Array, a: Array, P: Array, B: Array, y: Array, eta: float, near: NDArray[np.bool_]
+) -> BoundaryLimit | None:
+    """The limit where the pairs ``near`` are zero, or None if nothing is proved."""
     lengths = np.sqrt(np.diag(G))
     reach = (np.abs(P) / lengths).max(axis=1)
     live = (a != 0.0)[:, None]
-    near = live & (np.abs(P) <= NEAR * reach[:, None] * lengths)
     active = live & (P > 0.0) & ~near
     if eta * _curvature(G, a, active | near) >= 2.0:
         return None

@@ -214,6 +214,21 @@ class GramForm:
         )
         return outcome
 
+    def watch(
+        self, iteration: int, steps: int, stop: float, ceiling: float
+    ) -> tuple[Outcome, NDArray[np.int64]]:
+        """Iterate in place; also the changes of the pattern: rows (iteration, neuron, point)."""
+        begin, room = self._work, 64
+        while True:
+            self._work = gram_kernel.workspace(begin.P, begin.rest, begin.B)
+            log, active = np.empty((room, 3), np.int64), self._work.P > 0.0
+            *outcome, count = gram_kernel.watch(
+                self._problem, self._work, iteration, steps, stop, ceiling, active, log
+            )
+            if count <= room:
+                return (outcome[0], outcome[1], outcome[2], outcome[3]), log[:count]
+            room = count  # a second pass is bitwise the first
+
     def record(self) -> dict[str, NDArray[Any]]:
         """The network, its duals and pre-activations."""
         work = self._work

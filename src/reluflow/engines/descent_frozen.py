@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import number
 from reluflow.dataset import Dataset
+from reluflow.engines.descent_events import EventLog
 from reluflow.engines.descent_forms import Rule, saved_rule
 from reluflow.engines.descent_path import End, Mark, Path, Stretch, state_at
 from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
@@ -47,20 +48,20 @@ def descend(
     """
     path = Path(data, net, rule)
     size = path.form.state_bytes
-    marks = _Marks()
+    marks, log = _Marks(), path.event_log()
     with bar(progress, "gradient descent to the limit") as update:
 
         def visit(mark: Mark) -> None:
             marks.add(mark)
             update(mark.t, note=f"iteration {mark.t}")
 
-        end = path.travel(stop, seconds, math.inf, visit)
+        end = path.travel(stop, seconds, math.inf, visit, log)
     counted = np.ndim(record) == 0
     plan = schedule(record, LARGEST if end.frozen_from is not None and not counted else end.t, size)
     kept = _Keeper(path, marks)
     for t in plan.tolist():
         kept.add(t)
-    return _trajectory(data, net, rule, options, path, end, kept)
+    return _trajectory(data, net, rule, options, path, end, kept, log)
 
 
 class _Marks:
@@ -120,6 +121,7 @@ def _trajectory(
     path: Path,
     end: End,
     kept: _Keeper,
+    log: EventLog,
 ) -> Trajectory:
     B, error = (end.B, math.nan) if end.limit is None else end.limit[:2]
     t = np.array(kept.t, dtype=np.float64)
@@ -137,12 +139,16 @@ def _trajectory(
         final=Network.from_arrays(path.form.network_arrays(B)),
         status=end.status,
         limit_error=error,
+        events=log.events(),
         stats={
             "form": "frozen",
             "iterations": end.t,
             "final_log_loss": path.log_loss(B),
             "stretches": kept.marks.seen,
             "frozen_from": end.frozen_from,
+            "changes": log.iterations,
+            "last_change": log.last,
+            "events_until": log.complete_until,
         },
         options=options,
     )

@@ -11,7 +11,8 @@ In the eigenvectors ``u_e`` of ``M``, with values ``kappa_e``, ``rho_e = 1 - eta
 .. math:: b_j(t) - b_j = a_j A_j \circ \sum_e u_e \frac{q_e}{\kappa_e} (1 - \rho_e^t), \qquad
           p_j(t) - p_j = G\, (b_j(t) - b_j),
 
-so the next change of the pattern, and the limit if there is none, are found without iterating.
+so the next change of the pattern (`descent_next`), and the limit if there is none, are found
+without iterating.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 
-SLACK = 1e-12  # relative size below which a pre-activation counts as possibly zero
-MAX_INTERVALS = 4000
 EPS = 2.0**-52
 
 
@@ -90,51 +89,3 @@ def modes(G: Array, a: Array, P: Array, y: Array, eta: float) -> Modes:
     rows, classes = np.unique(active, axis=0, return_inverse=True)
     Q = np.stack([G[:, points] @ (row[points, None] * U) * (q / kappa) for row in rows])
     return Modes(a, P, active, points, U, kappa, 1.0 - eta * kappa, q, still, classes.ravel(), Q)
-
-
-def next_change(modes: Modes) -> float:
-    r"""First t >= 1 at which the pattern differs; inf if it never does, nan if undecided.
-
-    Over :math:`t \in [s, e]` each :math:`\rho^t` lies between its end values (in
-    :math:`\pm|\rho|^s` for negative rho), which bounds all pre-activations. Intervals are examined
-    earliest first, from ``[1, inf)``: one whose bounds keep all signs is passed, others are split,
-    single steps are evaluated.
-
-    Numerics
-    --------
-    Signs are trusted down to 1e-12 of the sizes that make up a pre-activation. Undecided: a limit
-    closer to zero than that, a mode that does not decay, or more than 4000 intervals.
-    """
-    if modes.slowest >= 1.0:
-        return float("nan")
-    sizes = np.abs(modes.P) + np.abs(modes.a)[:, None] * np.abs(modes.Q).sum(axis=2)[modes.classes]
-    tol = SLACK * sizes
-    up, down = np.maximum(modes.Q, 0.0), np.minimum(modes.Q, 0.0)
-    stack: list[tuple[float, float]] = [(1.0, np.inf)]
-    for _ in range(MAX_INTERVALS):
-        if not stack:
-            return float("inf")
-        begin, end = stack.pop()
-        if begin == end:
-            if ((modes.preactivations(begin) > 0.0) != modes.active).any():
-                return begin
-        elif not _keeps_signs(modes, up, down, tol, begin, end):
-            if np.isinf(end) and modes.slowest**begin < EPS * SLACK:
-                return float("nan")
-            middle = 2.0 * begin if np.isinf(end) else begin + np.floor((end - begin) / 2.0)
-            stack += [(middle + 1.0, end), (begin, middle)]
-    return float("nan")
-
-
-def _keeps_signs(
-    modes: Modes, up: Array, down: Array, tol: Array, begin: float, end: float
-) -> bool:
-    """Whether bounds over ``begin .. end`` prove that every pre-activation keeps its sign."""
-    early, late = modes.progress(begin), modes.progress(end)
-    swing = np.abs(modes.rho) ** begin
-    early = np.where(modes.rho < 0.0, 1.0 - swing, early)
-    late = np.where(modes.rho < 0.0, 1.0 + swing, late)
-    low = (up @ early + down @ late)[modes.classes] * modes.a[:, None]
-    high = (up @ late + down @ early)[modes.classes] * modes.a[:, None]
-    lowest, highest = modes.P + np.minimum(low, high), modes.P + np.maximum(low, high)
-    return bool(np.where(modes.active, lowest > tol, highest <= -tol).all())

@@ -20,8 +20,10 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.engines.descent_boundary import boundary_limit
+from reluflow.engines.descent_events import EventLog
 from reluflow.engines.descent_forms import GramForm, Rule
-from reluflow.engines.descent_modes import EPS, Modes, modes, next_change
+from reluflow.engines.descent_modes import EPS, Modes, modes
+from reluflow.engines.descent_next import look_ahead
 from reluflow.engines.descent_record import LARGEST
 from reluflow.engines.descent_run import ENDS, ceiling
 from reluflow.kernels.descent import DIVERGED, DONE
@@ -81,6 +83,10 @@ class Path:
         self.origin = Mark(0, np.zeros((net.width, data.n)), 1)
         self.ceiling = ceiling(rule, self.log_loss(self.origin.B), data)
 
+    def event_log(self) -> EventLog:
+        """An empty log of the changes of the pattern from the origin on."""
+        return EventLog(self.form.preactivations(self.origin.B) > 0.0)
+
     def log_loss(self, B: Array) -> float:
         """The log-loss with duals B."""
         P = self.form.preactivations(B)
@@ -90,8 +96,9 @@ class Path:
         """What happens next from a state."""
         P = self.form.preactivations(mark.B)
         found = modes(self.form.gram, self.form.a, P, self.y, self.eta)
-        ahead = next_change(found)
-        if ahead >= mark.burst:  # never for nan
+        change, undecided = look_ahead(found)
+        ahead = min(change, undecided - 1.0)
+        if ahead >= mark.burst:
             return Stretch(mark, ahead, found)
         return Stretch(mark, float(mark.burst), None)
 
@@ -120,7 +127,7 @@ class Path:
         self.form.advance(stretch.mark.t, steps, math.nan, math.inf)
         return self.form.duals
 
-    def follow(self, stretch: Stretch, stop: float) -> Mark | End:
+    def follow(self, stretch: Stretch, stop: float, log: EventLog | None = None) -> Mark | End:
         """Go through a stretch of finite length; the state after it, or how it ended the run."""
         mark, steps = stretch.mark, int(stretch.length)
         burst = min(2 * mark.burst, LONGEST_BURST) if steps < DENSE else 1
@@ -131,7 +138,9 @@ class Path:
             steps = self.first_below(stretch, steps, stop)
             return End(Status.STOP_LOSS, mark.t + steps, self.duals(stretch, steps))
         self.form.set_duals(mark.B)
-        outcome, t, log_loss, _ = self.form.advance(mark.t, steps, stop, self.ceiling)
+        (outcome, t, log_loss, _), changes = self.form.watch(mark.t, steps, stop, self.ceiling)
+        if log is not None:
+            log.add(changes)
         if outcome == DONE:
             burst = min(2 * mark.burst, LONGEST_BURST)
             return Mark(t, self.form.duals, burst)
@@ -154,9 +163,16 @@ class Path:
         return high
 
     def travel(
-        self, stop: float, seconds: float, until: float, visit: Callable[[Mark], None]
+        self,
+        stop: float,
+        seconds: float,
+        until: float,
+        visit: Callable[[Mark], None],
+        log: EventLog | None = None,
     ) -> End:
         """Go from the origin to the end; ``visit`` sees every state between stretches.
+
+        Changes of the pattern on the way go into ``log``.
 
         The status is ``budget`` after so many seconds, or past the iteration ``until``.
         """
@@ -173,13 +189,15 @@ class Path:
                 end = self.on_boundary(mark, stop)
                 if end is not None:
                     return end
-            after = self.follow(stretch, stop)
+            after = self.follow(stretch, stop, log)
             if isinstance(after, End):
                 still = after.status == Status.UNCHANGED
                 at_end = Mark(after.t, after.B, 1)
                 return (self.on_boundary(at_end, math.nan) if still else None) or after
             mark = after
             visit(mark)
+            if log is not None:
+                log.reach(mark.t, self.form.preactivations(mark.B) > 0.0)
             late = time.monotonic() - started > seconds or mark.t > until
             if late or iterated > MAX_ITERATED:
                 return End(Status.BUDGET, mark.t, mark.B)

@@ -156,3 +156,36 @@ def run(
         if outcome != DONE:
             return outcome, iteration, log_loss, least
         iteration += 1
+
+
+@njit(cache=True, nogil=True)
+def watch(
+    problem: Problem,
+    work: Work,
+    iteration: int,
+    steps: int,
+    stop: float,
+    ceiling: float,
+    active: NDArray[np.bool_],
+    log: Indices,
+) -> tuple[int, int, float, float, int]:
+    """Do as `run` and write each change of the pattern ``active`` (m, n) into ``log``.
+
+    A row of ``log`` is (iteration, neuron, point). The last number returned counts all changes,
+    those that found no room in ``log`` too; ``active`` ends as the pattern reached.
+    """
+    count, least, end = 0, np.inf, iteration + steps
+    while True:
+        done = min(iteration + 1, end) - iteration
+        outcome, iteration, log_loss, low = run(problem, work, iteration, done, stop, ceiling)
+        least = min(least, low)
+        for j in range(active.shape[0]):
+            for i in range(active.shape[1]):
+                now = work.P[j, i] > 0.0
+                if now != active[j, i]:
+                    if count < len(log):
+                        log[count, 0], log[count, 1], log[count, 2] = iteration, j, i
+                    active[j, i] = now
+                    count += 1
+        if outcome != DONE or iteration == end:
+            return outcome, iteration, log_loss, least, count
