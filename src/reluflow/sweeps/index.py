@@ -158,8 +158,10 @@ def opened(path: Path, *, fresh: bool = False, check: bool = False) -> Iterator[
         if check and connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
             raise DamagedIndexError(f"{path} fails its check")
         index = Index(connection)
-        yield index
-        index.commit()
+        try:
+            yield index
+        finally:  # rows of files that are written count, whatever ends the block
+            index.commit()
     except sqlite3.OperationalError as error:
         if "no such" in str(error):  # a table or column: another program's file
             raise DamagedIndexError(f"{path} is no index ({error})") from None
