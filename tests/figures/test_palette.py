@@ -65,7 +65,11 @@ def test_a_bad_palette_would_be_noticed():
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_texts_are_legible_on_the_background(theme):
-    for shade in (palette.INK[theme], palette.colour(7, theme)):
+    swap = palette.to_dark()
+    for index in range(8):
+        shade = palette.text_colour(index)
+        shade = shade if theme == "light" else swap[shade]
+        assert shade == palette.text_colour(index, theme)
         assert contrast(shade, palette.PAPER[theme]) >= 4.5
 
 

@@ -301,7 +301,8 @@ def _rule(layer: Rule, panel: Panel, k: int) -> _Parts:
     line = {"color": shade, "width": 1.4, "dash": layer.dash}
     shape = refs | {"type": "line", "line": line, f"{along}0": 0, f"{along}1": 1}
     shape |= {f"{across}0": value, f"{across}1": value}
-    note = refs | {along: 1, across: place, "showarrow": False, "font": {"color": shade}}
+    font = {"color": palette.text_colour(layer.colour)}
+    note = refs | {along: 1, across: place, "showarrow": False, "font": font}
     note |= {"xanchor": "right", "yanchor": "bottom" if along == "x" else "top"}
     note |= {"text": _words(layer.label), "textangle": 0 if along == "x" else -90}
     return _Parts(shapes=[shape], annotations=[note] if layer.label else [])
@@ -309,7 +310,7 @@ def _rule(layer: Rule, panel: Panel, k: int) -> _Parts:
 
 def _span(layer: Span, k: int) -> list[Entry]:
     shade = palette.colour(layer.colour)
-    font = {"color": shade, "size": 12}
+    font = {"color": palette.text_colour(layer.colour), "size": 12}
     return [
         {
             "type": "rect",
@@ -332,7 +333,7 @@ def _remark(layer: Text, panel: Panel, k: int) -> list[Entry]:
     if not np.isfinite(place).all():
         return []
     note = {"x": place[0], "y": place[1], "xref": _ref("x", k), "yref": _ref("y", k)}
-    font = {"color": palette.colour(layer.colour)}
+    font = {"color": palette.text_colour(layer.colour)}
     return [note | {"text": _words(layer.text), "showarrow": False, "font": font}]
 
 
@@ -366,18 +367,19 @@ def _layout(figure: Figure, starts: Sequence[Sequence[Layer]]) -> Entry:
         if panel.equal:
             layout[_ref("yaxis", k)] |= {"scaleanchor": _ref("x", k), "constrain": "domain"}
             layout[_ref("xaxis", k)]["constrain"] = "domain"
-    wide, narrow = (_places(figure, columns) for columns in (max(1, figure.columns), 1))
+    wide = _places(figure, max(1, figure.columns), "wide")
+    narrow = _places(figure, 1, "narrow")
     for key, value in wide.items():
         layout[key] = layout.get(key, {}) | value if isinstance(value, dict) else value
     layout["meta"] = {"frames": [_words(f.label) for f in figure.frames], "narrow": narrow}
     return layout
 
 
-def _places(figure: Figure, columns: int) -> Entry:
+def _places(figure: Figure, columns: int, screen: str) -> Entry:
     """Where the panels are in a grid of so many columns, as a part of the layout."""
     panels = figure.panels
     rows = [range(k, min(k + columns, len(panels))) for k in range(0, len(panels), columns)]
-    heights = [max(_height_px(panels[k]) for k in row) for row in rows]
+    heights = [max(_height_px(panels[k], screen) for k in row) for row in rows]
     total = sum(heights) + _GAP_PX * (len(rows) - 1)
     found: Entry = {"height": total + _MARGIN["t"] + _MARGIN["b"] + 40}  # 40: the legend
     gap = 0.1 if columns > 1 else 0.0
@@ -397,9 +399,9 @@ def _places(figure: Figure, columns: int) -> Entry:
     return found
 
 
-def _height_px(panel: Panel) -> int:
+def _height_px(panel: Panel, screen: str) -> int:
     if panel.equal:
-        return 440
+        return 440 if screen == "wide" else 300
     return 360 if any(isinstance(layer, Raster) for layer in panel.layers) else 310
 
 

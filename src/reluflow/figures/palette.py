@@ -51,6 +51,7 @@ COLOURS: dict[Theme, tuple[str, ...]] = {
 # figure can be recoloured by looking each colour up
 PAPER: dict[Theme, str] = {"light": "#ffffff", "dark": "#14171a"}
 INK: dict[Theme, str] = {"light": "#1b1b1b", "dark": "#e8e8e8"}
+SOFT: dict[Theme, str] = {"light": "#555b61", "dark": "#a9b0b7"}
 GRID: dict[Theme, str] = {"light": "#e3e3e3", "dark": "#33383d"}
 MISSING: dict[Theme, str] = {"light": "#f1f1f1", "dark": "#22262a"}
 
@@ -88,6 +89,13 @@ def colour(index: int, theme: Theme = "light") -> str:
 def cell_colour(index: int, theme: Theme = "light") -> str:
     """The colour of raster cells: as `colour`, but the grey recedes, being the background there."""
     return GRID[theme] if index == 7 else colour(index, theme)
+
+
+def text_colour(index: int, theme: Theme = "light") -> str:
+    """The colour of words that go with a colour: itself if it can be read, otherwise ink."""
+    if index == 7:
+        return SOFT[theme]
+    return colour(index, theme) if index in (0, 6) else INK[theme]
 
 
 def is_marked(category: int) -> bool:
@@ -130,7 +138,7 @@ def to_dark() -> dict[str, str]:
     """Every colour of a light figure and its counterpart in the dark, to recolour a drawn one."""
     pairs = [
         *zip(COLOURS["light"], COLOURS["dark"], strict=True),
-        *((shade["light"], shade["dark"]) for shade in (PAPER, INK, GRID, MISSING)),
+        *((shade["light"], shade["dark"]) for shade in (PAPER, INK, SOFT, GRID, MISSING)),
     ]
     bands = [
         (see_through(light, opacity), see_through(dark, opacity))

@@ -285,7 +285,7 @@ def _remark(
     words = layer.text if isinstance(layer, Text) else layer.label
     if words:
         halo = [withStroke(linewidth=1.6, foreground=palette.PAPER["light"])]
-        shade = palette.colour(layer.colour)
+        shade = palette.text_colour(layer.colour)
         axes.text(
             x, y, _text(words), transform=frame, color=shade, fontsize=7, path_effects=halo, **how
         )

@@ -1,0 +1,136 @@
+"""One HTML file from a page: template, style, scripts, figures and downloads, all inside.
+
+The page asks nobody for anything: its content security policy forbids every request, and runs only
+the scripts whose hashes it lists. Texts are escaped by the template; the data of the figures is
+JSON in which no character can end the script element that holds it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from reluflow import files
+from reluflow.errors import InputError, MissingExtraError
+from reluflow.figures import page as drawing
+from reluflow.figures import palette
+from reluflow.report.contents import contents
+
+if TYPE_CHECKING:
+    from reluflow.studies.contract import Page
+
+_UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def write(page: Page, path: str | PathLike[str]) -> None:
+    """Write a page as one HTML file that opens anywhere, without a network.
+
+    Parameters
+    ----------
+    page : Page
+        What to show (`reluflow.studies.contract`).
+    path : path
+        The file; an old one is replaced at once, when the new one is whole.
+    """
+    from reluflow.studies.contract import Page as Contract
+
+    if not isinstance(page, Contract):
+        raise InputError(
+            f"`page` is a {type(page).__name__}, not a Page. There is nothing to write. "
+            "Make one with reluflow.studies."
+        )
+    for name, body in page.downloads.items():
+        if not isinstance(body, bytes):
+            raise InputError(
+                f"the download {name!r} is a {type(body).__name__}, not bytes. It cannot be put "
+                "into the page. Encode it."
+            )
+    files.write_bytes(path, _document(page).encode(errors="replace"))
+
+
+def _document(page: Page) -> str:
+    figures = [figure for section in page.sections for figure in section.figures]
+    scripts = [_asset("theme.js")]
+    if figures:
+        scripts.append(_plotly())
+    scripts.append(_asset("report.js"))
+    drawn = {
+        "figures": [drawing.to_plotly(figure) for figure in figures],
+        "dark": palette.to_dark(),
+    }
+    text: str = _template().render(
+        **contents(page),
+        policy=_policy(scripts),
+        style=_asset("report.css"),
+        first_script=scripts[0],
+        scripts=scripts[1:],
+        data=_json(drawn),
+    )
+    return text
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise _missing("jinja2") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("reluflow.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
+
+
+def _plotly() -> str:
+    """The library that draws, as it comes with the Python package."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise _missing("plotly") from None
+    # a browser reads CR as LF, which would change the hash; `</script` would end the element
+    text: str = get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("</script", "<\\/script")
+
+
+def _missing(package: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"the report needs {package}. Install it with: pip install 'reluflow[report]'"
+    )
+
+
+def _asset(name: str) -> str:
+    return resources.files("reluflow.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _policy(scripts: list[str]) -> str:
+    """The content security policy: nothing from outside, these scripts only.
+
+    Styles may be inline because plotly sets style attributes; images are its rasters.
+    """
+    hashes = [
+        f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+        for text in scripts
+    ]
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src {' '.join(hashes)}",
+            "style-src 'unsafe-inline'",
+            "img-src data: blob:",
+            "connect-src 'none'",
+            "base-uri 'none'",
+            "form-action 'none'",
+        ]
+    )
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return text.translate(_UNSAFE)

@@ -1,0 +1,169 @@
+"use strict";
+(() => {
+  const { figures, dark } = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const NARROW = 620; // px: below, the panels of a figure stand in one column
+  const PRINT_WIDTH = 660; // px: fits A4 and letter with their margins
+  const STEP_MS = 120;
+  const STEADY_MS = 1000; // for readers who asked their system for less motion
+  const NUMBERS = new Set(["x", "y", "z", "text", "size", "bdata"]);
+  const plots = [...document.querySelectorAll(".plot")];
+  const moment = figures.map(() => 0); // the frame that each figure shows
+  let printing = false;
+
+  // ---- figures
+
+  const recoloured = (value) => {
+    if (typeof value === "string") return dark[value] ?? value;
+    if (Array.isArray(value)) return value.map(recoloured);
+    if (value === null || typeof value !== "object") return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([key, part]) => [key, NUMBERS.has(key) && Array.isArray(part) ? part : recoloured(part)]),
+    );
+  };
+
+  const merged = (layout, changes) => {
+    const result = { ...layout };
+    for (const [key, part] of Object.entries(changes ?? {})) {
+      result[key] = typeof part === "object" ? { ...result[key], ...part } : part;
+    }
+    return result;
+  };
+
+  const draw = (plot) => {
+    const spec = figures[plot.dataset.figure];
+    const frame = spec.frames[moment[plot.dataset.figure]];
+    const width = printing ? PRINT_WIDTH : plot.clientWidth;
+    const narrow = width < NARROW;
+    const data = [...spec.data];
+    if (frame) frame.traces.forEach((index, k) => { data[index] = frame.data[k]; });
+    const layout = merged(merged(spec.layout, frame?.layout && { shapes: null, annotations: null }), narrow && spec.layout.meta.narrow);
+    Object.assign(layout, frame?.layout, { width, dragmode: narrow ? false : "zoom" });
+    plot.style.height = `${layout.height}px`;
+    const night = root.dataset.theme === "dark" && !printing;
+    return Plotly.react(plot, ...(night ? recoloured([data, layout]) : [structuredClone(data), structuredClone(layout)]), {
+      displaylogo: false,
+      modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d"],
+      toImageButtonOptions: { format: "svg" },
+    });
+  };
+  const drawAll = () => plots.forEach(draw);
+
+  // ---- movies
+
+  const patience = () =>
+    window.matchMedia("(prefers-reduced-motion: reduce)").matches ? STEADY_MS : STEP_MS;
+
+  for (const player of document.querySelectorAll(".player")) {
+    const index = Number(player.dataset.figure);
+    const plot = plots.find((one) => Number(one.dataset.figure) === index);
+    const button = player.querySelector("button");
+    const slider = player.querySelector("input");
+    const output = player.querySelector("output");
+    const labels = JSON.parse(player.dataset.labels);
+    let timer = null;
+
+    const show = (k) => {
+      moment[index] = Math.max(0, Math.min(labels.length - 1, k));
+      slider.value = moment[index];
+      slider.setAttribute("aria-valuetext", labels[moment[index]]);
+      output.textContent = labels[moment[index]];
+      draw(plot);
+    };
+    const pause = () => {
+      clearTimeout(timer);
+      timer = null;
+      button.textContent = "Play";
+    };
+    const next = () => {
+      if (moment[index] >= labels.length - 1) {
+        pause();
+        return;
+      }
+      show(moment[index] + 1);
+      timer = setTimeout(next, patience());
+    };
+    const play = () => {
+      if (moment[index] >= labels.length - 1) show(0);
+      button.textContent = "Pause";
+      timer = setTimeout(next, patience());
+    };
+    const toggle = () => (timer === null ? play() : pause());
+
+    button.addEventListener("click", toggle);
+    slider.addEventListener("input", () => {
+      pause();
+      show(Number(slider.value));
+    });
+    player.addEventListener("keydown", (event) => {
+      if (event.key === " " && event.target === slider) {
+        event.preventDefault();
+        toggle();
+      } else if (event.target === button && (event.key === "ArrowRight" || event.key === "ArrowLeft")) {
+        event.preventDefault();
+        pause();
+        show(moment[index] + (event.key === "ArrowRight" ? 1 : -1));
+      }
+    });
+  }
+
+  // ---- theme and print
+
+  const themeButton = document.getElementById("theme");
+  const nameTheme = () => {
+    themeButton.textContent = root.dataset.theme === "dark" ? "Light colours" : "Dark colours";
+  };
+  document.addEventListener("themechange", () => {
+    nameTheme();
+    drawAll();
+  });
+  themeButton.addEventListener("click", () => {
+    root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+    document.dispatchEvent(new Event("themechange"));
+  });
+  window.addEventListener("beforeprint", () => {
+    printing = true;
+    drawAll();
+  });
+  window.addEventListener("afterprint", () => {
+    printing = false;
+    drawAll();
+  });
+  let pending = null;
+  let drawnWidth = window.innerWidth;
+  window.addEventListener("resize", () => {
+    clearTimeout(pending);
+    pending = setTimeout(() => {
+      if (window.innerWidth !== drawnWidth) {
+        drawnWidth = window.innerWidth;
+        drawAll();
+      }
+    }, 150);
+  });
+
+  // ---- the filter of the claims
+
+  const filter = document.querySelector(".filter");
+  filter?.addEventListener("change", () => {
+    const wanted = new Set([...filter.querySelectorAll(":checked")].map((box) => box.value));
+    const rows = [...document.querySelectorAll("tr[data-verdict]")];
+    rows.forEach((row) => { row.hidden = !wanted.has(row.dataset.verdict); });
+    const count = rows.filter((row) => !row.hidden).length;
+    filter.querySelector(".shown").textContent = `${count} of ${rows.length} rows shown`;
+  });
+
+  // ---- downloads: browsers limit the length of addresses, so large files go through a blob
+
+  for (const link of document.querySelectorAll("a[download]")) {
+    link.addEventListener("click", () => {
+      if (!link.href.startsWith("data:")) return;
+      const [head, body] = link.getAttribute("href").slice(5).split(";base64,");
+      const bytes = Uint8Array.from(atob(body), (character) => character.charCodeAt(0));
+      link.href = URL.createObjectURL(new Blob([bytes], { type: head }));
+    });
+  }
+
+  nameTheme();
+  drawAll();
+  root.dataset.ready = "true";
+})();
