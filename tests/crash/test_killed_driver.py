@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from reluflow.sweeps import Store, execute
-from sweeps.helpers import LOG, computed, contents, plan
+from sweeps.helpers import LOG, computed, contents, plan, unfinished
 
 HERE = Path(__file__).parent
 
@@ -62,6 +62,7 @@ def survive(folder, *, kills, points, workers, seed):
     finish(start(store, points, workers, log))
     execute(plan("square", points, pause=0.003), folder / "calm", workers=0)
     assert contents(store) == contents(folder / "calm")
+    assert unfinished(store) == []
     ended, calm = Store(store), Store(folder / "calm")
     assert list(ended.rows()) == list(calm.rows())
     assert ended.refresh() == []

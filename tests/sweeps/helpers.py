@@ -86,8 +86,13 @@ def contents(store):
     return {
         str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(root.rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.name.startswith(".")
     }
+
+
+def unfinished(store):
+    """Files that a killed writer left; the next one removes them."""
+    return [path for path in (Path(store) / "runs").rglob(".*") if path.is_file()]
 
 
 def computed(log):

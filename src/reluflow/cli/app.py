@@ -8,9 +8,14 @@ import typer
 
 from reluflow._version import __version__
 from reluflow.cli.bench import bench
+from reluflow.cli.check import check
+from reluflow.cli.cite import cite
 from reluflow.cli.listing import listing
+from reluflow.cli.reproduce import reproduce
 from reluflow.cli.run import run
 from reluflow.cli.show import show
+from reluflow.cli.study import study
+from reluflow.cli.sweep import sweep
 
 app = typer.Typer(
     name="reluflow",
@@ -19,10 +24,15 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("study")(study)
+app.command("reproduce")(reproduce)
+app.command("sweep")(sweep)
 app.command("run")(run)
 app.command("show")(show)
+app.command("check")(check)
 app.command("list")(listing)
 app.command("bench")(bench)
+app.command("cite")(cite)
 
 
 def _print_version(wanted: bool) -> None:

@@ -46,6 +46,8 @@ def compute_on(
 @contextmanager
 def _local(workers: int) -> Iterator[Any]:
     """Worker processes with one thread each, ended with the block."""
+    from multiprocessing import resource_tracker
+
     import dask
     from distributed import Client, LocalCluster
 
@@ -60,22 +62,35 @@ def _local(workers: int) -> Iterator[Any]:
         _quiet(),
         tempfile.TemporaryDirectory(prefix="reluflow-", ignore_cleanup_errors=True) as scratch,
     ):
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-            local_directory=scratch,
-            preload=["reluflow.sweeps.preload"],
-        )
+        # workers inherit the blocked signals: Ctrl-C reaches every process of a terminal, and the
+        # driver alone decides what it means. The tracker unblocks them when it starts: start it now
+        resource_tracker.ensure_running()
+        with _undisturbed():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                local_directory=scratch,
+            )
         try:
             with Client(cluster, set_as_default=False) as client:
                 yield client
         finally:
-            _kill(cluster)
-            with contextlib.suppress(TimeoutError):
+            with _undisturbed(), contextlib.suppress(TimeoutError):
+                _kill(cluster)
                 cluster.close(timeout=CLOSE_S)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Starting and ending workers is not interrupted halfway; a signal waits for the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _kill(cluster: Any) -> None:

@@ -1,0 +1,122 @@
+"""``reluflow sweep FILE.toml``: compute what is missing of a sweep, print how it came out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from reluflow.cli.common import Cluster, RetryFailed, Seed, Workers
+from reluflow.cli.guard import Debug, guarded
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from reluflow.sweeps import Plan, Store, Summary
+
+ROWS = 20
+
+
+@guarded
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep to make.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the store. [default: results/NAME]")
+    ] = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    retry_failed: RetryFailed = False,
+    debug: Debug = False,
+) -> None:
+    """Train every point of a sweep that is not yet in its store; run it again to continue."""
+    from rich.console import Console
+
+    from reluflow.sweeps import Interrupted, Plan, Store, execute
+
+    plan = Plan.load(file, seed=seed)
+    store = Store(out if out is not None else Path("results") / plan.name)
+    try:
+        summary = execute(
+            plan,
+            store,
+            workers=workers,
+            cluster=cluster,
+            retry_failed=retry_failed,
+            progress=sys.stderr.isatty(),
+        )
+    except Interrupted as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(130) from None
+    Console().print(table(plan, store))
+    for line in words(summary, store):
+        typer.echo(line)
+
+
+def words(summary: Summary, store: Store) -> list[str]:
+    """What was done, what failed, what to do about it, and where the results are."""
+    lines = []
+    if summary.damaged:
+        lines.append(
+            f"{summary.damaged} damaged files were moved to {store.path / 'damaged'}; "
+            "their points were computed again"
+        )
+    if summary.tried:
+        before = f", {summary.done_before} were there before" if summary.done_before else ""
+        lines.append(
+            f"{summary.computed} of {summary.planned} points computed in "
+            f"{summary.seconds:.3g} s{before}"
+        )
+    else:
+        lines.append(f"nothing to do: all {summary.planned} points have been computed before")
+    for count, what in ((summary.failed, "failed"), (summary.set_aside, "ended their worker")):
+        if count:
+            lines.append(
+                f"{count} points {what}; errors are in {store.path / 'failures'}, and "
+                "--retry-failed computes them again"
+            )
+    lines.append(f"results are in {store.path}")
+    return lines
+
+
+def table(plan: Plan, store: Store) -> Table:
+    """How each combination ended, with the final log-loss over its trials."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from reluflow.sweeps.summary import summarise
+
+    lines, total = summarise(plan, store, limit=ROWS)
+    combinations = len(plan) // plan.repeats
+    title = (
+        f"{plan.name}: {combinations} combinations, {plan.repeats} trials each; log-loss at the end"
+    )
+    result = Table(title=escape(title), title_style="bold")
+    for path in plan.paths:
+        result.add_column(escape(path), justify="right", overflow="fold")
+    result.add_column("ended")
+    for name in ("median", "least", "greatest"):
+        result.add_column(name, justify="right")
+    if combinations > 1:
+        for line in lines:
+            result.add_row(*(escape(cell(line.values[path])) for path in plan.paths), *ends(line))
+        if combinations > len(lines):
+            result.add_row(*("..." for _ in plan.paths), f"{combinations - len(lines)} more")
+        result.add_section()
+    result.add_row(*("all" for _ in plan.paths), *ends(total))
+    return result
+
+
+def ends(line: Any) -> list[str]:
+    """Statuses with counts, and three numbers."""
+    statuses = ", ".join(f"{count} {status}" for status, count in line.statuses.items())
+    numbers = [line.median, line.least, line.greatest]
+    return [statuses, *("" if value != value else f"{value:.6g}" for value in numbers)]
+
+
+def cell(value: Any) -> str:
+    """A swept value in a few characters."""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 24 else f"{text[:21]}..."
