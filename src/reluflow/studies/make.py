@@ -56,7 +56,7 @@ def make(
         sections=(*findings.sections, *common.sections(runs)),
         comparisons=findings.comparisons,
         claims=claims,
-        downloads=_downloads(plan, runs, findings.comparisons, claims),
+        downloads=_downloads(runs, findings.comparisons, claims),
     )
 
 
@@ -127,14 +127,13 @@ def _predicted(runs: Sequence[LabelledRun]) -> Findings:
                     f"squared norm of the weights, {item.label}",
                     prediction.network.squared_norm,
                     item.run.final.squared_norm,
-                    prediction.reason,
+                    "the prediction is the limit of a vanishing scale and infinite time",
                 )
             )
     return Findings((section,), tuple(comparisons))
 
 
 def _downloads(
-    plan: Plan,
     runs: Sequence[LabelledRun],
     comparisons: Sequence[Comparison],
     claims: theory.Report | None,
@@ -151,7 +150,6 @@ def _downloads(
         "losses.csv": table(["run", "t", "log_t", "log_loss"], losses),
         "events.csv": table(["run", "t", "log_t", "neuron", "point", "kind"], events),
         "points.csv": table([*(f"x{k}" for k in range(data.d)), "y"], points),
-        "study.json": json.dumps(plan.document, indent=1, default=str).encode(),
     }
     if comparisons:
         rows = [[c.name, c.predicted, c.simulated, c.discrepancy] for c in comparisons]
