@@ -2,12 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CHROMIUM ?= /usr/bin/chromium
+# apt-get needs root; where one is not, sudo
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # One thread for BLAS and numba: results do not depend on the machine's load.
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export NUMBA_NUM_THREADS := 1
 
-.PHONY: demo test test-long bench format clean
+.PHONY: demo test test-long test-browser bench format clean
 
 demo: $(VENV)/all
 	$(BIN)/python examples/demo.py
@@ -16,10 +19,13 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not long"
+	$(BIN)/pytest -n 2 -m "not long and not browser"
 
 test-long: $(VENV)/dev
 	$(BIN)/pytest -n 2 -m long
+
+test-browser: $(VENV)/browser | $(CHROMIUM)
+	CHROMIUM=$(CHROMIUM) $(BIN)/pytest -m browser tests/browser
 
 bench: $(VENV)/all
 	$(BIN)/reluflow bench
@@ -42,3 +48,11 @@ $(VENV)/all: pyproject.toml | $(BIN)/python
 $(VENV)/dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[all,dev]'
 	touch $@
+
+$(VENV)/browser: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[all,dev,browser]'
+	touch $@
+
+$(CHROMIUM):
+	$(AS_ROOT) apt-get update
+	$(AS_ROOT) env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium

@@ -4,6 +4,7 @@
   const root = document.documentElement;
   const NARROW = 620; // px: below, the panels of a figure stand in one column
   const PRINT_WIDTH = 660; // px: fits A4 and letter with their margins
+  const PRINT_HEIGHT = 0.8; // of the height on a screen: two or three figures on a sheet
   const STEP_MS = 120;
   const STEADY_MS = 1000; // for readers who asked their system for less motion
   const NUMBERS = new Set(["x", "y", "z", "text", "size", "bdata"]);
@@ -39,12 +40,11 @@
     if (frame) frame.traces.forEach((index, k) => { data[index] = frame.data[k]; });
     const layout = merged(merged(spec.layout, frame?.layout && { shapes: null, annotations: null }), narrow && spec.layout.meta.narrow);
     Object.assign(layout, frame?.layout, { width, dragmode: narrow ? false : "zoom" });
+    if (printing) layout.height = Math.round(PRINT_HEIGHT * layout.height);
     plot.style.height = `${layout.height}px`;
     const night = root.dataset.theme === "dark" && !printing;
     return Plotly.react(plot, ...(night ? recoloured([data, layout]) : [structuredClone(data), structuredClone(layout)]), {
-      displaylogo: false,
-      modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d"],
-      toImageButtonOptions: { format: "svg" },
+      displayModeBar: false, // six stops of the tab key in every figure, for what a drag does too
     });
   };
   const drawAll = () => plots.forEach(draw);
