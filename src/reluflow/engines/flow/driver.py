@@ -349,7 +349,7 @@ def replay(run: Trajectory, **target: float) -> Network:
     if name == "log_loss":
         return _replay_loss(run, problem, value)
     log_t = value if name == "log_t" else (float(np.log(value)) if value > 0 else -np.inf)
-    if log_t > run.log_t[-1] * (1 + 1e-15) + 1e-15 or (name == "t" and value < 0):
+    if log_t > run.log_t[-1] + 1e-15 * (1 + abs(run.log_t[-1])) or (name == "t" and value < 0):
         if ended and value > 0:
             return run.final
         raise InputError(
