@@ -1,5 +1,6 @@
 """Limits: what training must end in, without training."""
 
+from reluflow.limits.alternating import Alternating, alternating
 from reluflow.limits.bundle import Bundle, bundle
 from reluflow.limits.jumps import saddle_to_saddle, saddle_to_saddle_from_masks
 from reluflow.limits.predict import Prediction, predict
@@ -8,11 +9,13 @@ from reluflow.limits.staircase import SaddleToSaddle
 from reluflow.limits.yardsticks import Yardsticks, yardsticks
 
 __all__ = [
+    "Alternating",
     "Bundle",
     "Prediction",
     "SaddleToSaddle",
     "Tie",
     "Yardsticks",
+    "alternating",
     "bundle",
     "predict",
     "saddle_to_saddle",

@@ -113,7 +113,8 @@ def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | 
         return None
     if path > 0.5 * _smallest_margin(problem, at) and not floor:
         return None
-    error = float(np.expm1(path)) * _norm(at)
+    with np.errstate(over="ignore"):  # at rest without a bound: infinite
+        error = float(np.expm1(path)) * _norm(at)
     zero_loss = float(np.abs(still).max(initial=0.0)) <= max(
         1e-10 * problem.output_scale, ROUNDING * at.rounding
     )
