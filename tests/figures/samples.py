@@ -52,7 +52,7 @@ LAYERS = {
             np.arange(8.0), np.geomspace(1, 100, 5), np.outer(np.arange(5), np.arange(8)), "angle"
         ),
     ),
-    "text": (Line(T, LOSS), Text(1.0, 0.05, "knee", colour=1)),
+    "text": (Line(T, LOSS), Text(1.0, 0.05, "knee")),
 }
 LOG = {"line", "points", "rule", "span", "text"}
 

@@ -25,7 +25,11 @@ def test_every_kind_of_layer_is_drawn_in_its_colours(kind, tmp_path):
     _, png = paper.write(samples.figure(kind, wide=False), tmp_path)
     with Image.open(png) as image:
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
-    expected = {"heat": ["#440154", "#fde725"], "span": [palette.colour(0), "#e0f3ee"]}
+    expected = {
+        "heat": ["#440154", "#fde725"],
+        "span": [palette.colour(0), "#e0f3ee"],
+        "text": [palette.colour(0), palette.SOFT["light"]],
+    }
     for shade in expected.get(kind, [palette.colour(0), palette.colour(1)]):
         rgb = [int(shade[k : k + 2], 16) for k in (1, 3, 5)]
         assert (np.abs(pixels.astype(int) - rgb).max(axis=1) <= 2).sum() > 20, shade
