@@ -16,9 +16,9 @@ DOCUMENT = {
     "seed": 1,
     "name": "sample",
     "study": {"title": "Neurons align, then grow", "log_scales": [-7 * math.log(4), -2.0]},
-    "data": {"kind": "centred", "d": 4, "seed": 0},
-    "network": {"kind": "balanced", "width": 20, "signs": "positive"},
-    "engine": {"kind": "flow", "stop_loss": 5e-10, "t_end": math.inf},
+    "data": {"generator": "centred", "d": 4, "seed": 0},
+    "network": {"init": "balanced", "width": 20},
+    "engine": {"name": "flow", "stop_loss": 5e-10, "t_end": math.inf},
 }
 
 

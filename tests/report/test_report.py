@@ -192,7 +192,7 @@ def test_only_trusted_statuses_have_no_warning(status):
 
 def test_what_was_run_is_said(read):
     said = read.one("section", id="what-was-run")["text"]
-    assert 'kind = "centred"' in said
+    assert 'generator = "centred"' in said
     assert "stop_loss = 5e-10" in said
     for name in ("seed", "reluflow", "numpy", "python", "OMP_NUM_THREADS"):
         assert name in [words_of(term) for term in read.all("dt")]
