@@ -12,10 +12,10 @@ from scipy.linalg import expm
 
 import reluflow as rf
 from reluflow.engines.flow import collocation, tableau
-from reluflow.engines.flow.modes import classify
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import start
-from reluflow.kernels import collocation as kernel
+from reluflow.kernels.exits import first_exit
+from reluflow.kernels.transport import invert
 
 S = tableau.STAGES
 
@@ -28,14 +28,14 @@ S = tableau.STAGES
 def test_invert_equals_the_inverse(size, seed):
     matrix = np.random.default_rng(seed).normal(size=(size, size))
     inverse = matrix.copy()
-    kernel.invert(inverse)
+    invert(inverse)
     bound = 1e-13 * np.linalg.cond(matrix)
     np.testing.assert_allclose(inverse @ matrix, np.eye(size), rtol=0, atol=max(bound, 1e-12))
 
 
 def test_invert_pivots_where_the_diagonal_vanishes():
     matrix = np.array([[0.0, 2.0], [4.0, 0.0]])
-    kernel.invert(matrix)
+    invert(matrix)
     np.testing.assert_allclose(matrix, [[0.0, 0.25], [0.5, 0.0]])
 
 
@@ -112,42 +112,42 @@ def test_first_exit_equals_the_first_root(seed, degree):
     gaps = np.diff(np.sort(np.append(roots, [0.0, 1.0])))
     if gaps.min() < 1e-4:
         return
-    found = kernel.first_exit(to_bernstein(p), sign, 0.0)
+    found = first_exit(to_bernstein(p), sign, 0.0)
     assert found == pytest.approx(exit_by_roots(p, sign), rel=1e-9, abs=1e-9)
 
 
 def test_first_exit_of_a_polynomial_that_stays():
-    assert kernel.first_exit(np.array([1.0, 0.2, 3.0]), 1.0, 0.0) == 2.0
+    assert first_exit(np.array([1.0, 0.2, 3.0]), 1.0, 0.0) == 2.0
     # a dip of the control polygon that the curve does not follow
     p = np.array([0.26, -1.0, 1.0])
-    assert kernel.first_exit(to_bernstein(p), 1.0, 0.0) == 2.0
+    assert first_exit(to_bernstein(p), 1.0, 0.0) == 2.0
 
 
 @pytest.mark.parametrize("width", [1e-2, 1e-5, 1e-7])
 def test_first_exit_sees_a_double_crossing_of_any_width(width):
     p = polynomial.polyfromroots([0.3 - width, 0.3 + width])
-    found = kernel.first_exit(to_bernstein(p), 1.0, 0.0)
+    found = first_exit(to_bernstein(p), 1.0, 0.0)
     assert found == pytest.approx(0.3 - width, abs=1e-8)
 
 
 def test_touching_without_crossing_is_no_exit():
     p = polynomial.polyfromroots([0.3, 0.3])
-    assert kernel.first_exit(to_bernstein(p), 1.0, 1e-15) == 2.0
+    assert first_exit(to_bernstein(p), 1.0, 1e-15) == 2.0
 
 
 def test_first_exit_at_the_start_and_at_the_end():
-    assert kernel.first_exit(np.array([-1.0, 1.0]), 1.0, 0.0) == 0.0
-    assert kernel.first_exit(np.array([0.0, -1.0, -1.0]), 1.0, 0.0) <= 1e-14
-    assert kernel.first_exit(np.array([1.0, -1e-9]), 1.0, 0.0) == pytest.approx(1.0, abs=2e-9)
-    assert kernel.first_exit(np.array([1.0, -1e-9]), 1.0, 1e-8) == 2.0
+    assert first_exit(np.array([-1.0, 1.0]), 1.0, 0.0) == 0.0
+    assert first_exit(np.array([0.0, -1.0, -1.0]), 1.0, 0.0) <= 1e-14
+    assert first_exit(np.array([1.0, -1e-9]), 1.0, 0.0) == pytest.approx(1.0, abs=2e-9)
+    assert first_exit(np.array([1.0, -1e-9]), 1.0, 1e-8) == 2.0
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 10**6))
 def test_first_exit_is_odd_in_the_sign(seed):
     coefficients = np.random.default_rng(seed).normal(size=6)
-    left = kernel.first_exit(coefficients, 1.0, 0.0)
-    assert left == kernel.first_exit(-coefficients, -1.0, 0.0)
+    left = first_exit(coefficients, 1.0, 0.0)
+    assert left == first_exit(-coefficients, -1.0, 0.0)
 
 
 # ---------------------------------------------------------------------- one step of all neurons
@@ -165,8 +165,13 @@ def setting(seed, hidden=False, n=5, d=3, m=9, mixed=True):
         state.w[1] -= (state.w[1] @ problem.X[2]) / problem.gram[2, 2] * problem.X[2]
         state.mode[1] = (state.w[1] @ problem.X.T > 0).astype(np.int8)
         state.mode[1, 0], state.mode[1, 2] = 1, 2
-    at = collocation.begin(problem, state, classify(state.mode, problem.gram))
+    at = collocation.begin(problem, state)
     return problem, at, 0.3 * rng.normal(size=(S, n))
+
+
+def stretched(step, c):
+    """A step as if solved, with forces ``c`` at the nodes."""
+    return collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1, np.zeros_like(c))
 
 
 def pulls_of(at, c, X):
@@ -227,9 +232,9 @@ def test_node_outputs_equal_the_dense_solution(hidden, step):
 def test_end_states_equal_the_dense_solution(hidden, step):
     for seed in range(4):
         problem, at, c = setting(seed, hidden)
-        stretch = collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1)
+        stretch = stretched(step, c)
         nobody = np.zeros(len(at.state.a), dtype=bool)
-        moved = collocation.carry(problem, at, stretch, nobody, nobody)
+        moved = collocation.carry(problem, at, stretch, nobody)
         g = pulls_of(at, tableau.RADAU_TO_GAUSS @ c, problem.X)
         for j in range(len(at.state.a)):
             _, end = carry_by_dense_solve(
@@ -242,9 +247,9 @@ def test_end_states_equal_the_dense_solution(hidden, step):
 def test_end_states_conserve_balance_and_products_for_any_step():
     for step in (0.1, 2.0, 20.0):
         problem, at, c = setting(3, mixed=False)
-        stretch = collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1)
+        stretch = stretched(step, c)
         nobody = np.zeros(len(at.state.a), dtype=bool)
-        moved = collocation.carry(problem, at, stretch, nobody, nobody)
+        moved = collocation.carry(problem, at, stretch, nobody)
         for name in np.unique(at.classes.cid[at.classes.cid >= 0]):
             members = np.flatnonzero(at.classes.cid == name)
             products = [
@@ -262,8 +267,8 @@ def test_constant_forces_give_the_matrix_exponential_at_order_eight():
     nobody = np.zeros(len(at.state.a), dtype=bool)
     gaps = []
     for step in (0.8, 0.4):
-        stretch = collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1)
-        moved = collocation.carry(problem, at, stretch, nobody, nobody)
+        stretch = stretched(step, c)
+        moved = collocation.carry(problem, at, stretch, nobody)
         worst = 0.0
         for j in range(len(at.state.a)):
             g = pulls_of(at, c[:1], problem.X)[0, j]
@@ -316,9 +321,9 @@ def test_light_neurons_cross_inside_the_step():
         # a cubic, so that the interpolants with and without the start agree
         bend = 0.05 * rng.normal(size=(3, problem.n))
         c = at.c + (tableau.RADAU[:, None] ** np.arange(1, 4)) @ bend
-        stretch = collocation.Stretch(0.05, np.zeros_like(c), c, 0.0, 0.0, 1)
+        stretch = stretched(0.05, c)
         light = np.ones(6, dtype=bool)
-        moved = collocation.carry(problem, at, stretch, light, np.zeros(6, dtype=bool))
+        moved = collocation.carry(problem, at, stretch, light)
         forces = np.concatenate([at.c[None], c])
         for j in np.unique(moved.crossings[:, 1]).astype(int):
             mine = moved.crossings[moved.crossings[:, 1] == j]

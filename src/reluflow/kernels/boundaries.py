@@ -166,3 +166,66 @@ def slide_forces(c: Array, gram: Array, row: Array, rho: Array) -> None:
         solution = np.linalg.lstsq(sub, pull)[0]
         for p in range(count):
             rho[held[p]] = solution[p]
+
+
+@njit(cache=True, nogil=True)
+def land(w: Array, on: Array, X: Array, gram: Array) -> None:
+    """Project one neuron on the planes of the points ``on`` (bool); ``w`` is changed."""
+    index = np.flatnonzero(on)
+    count = len(index)
+    if count == 0:
+        return
+    off = np.empty(count)
+    own = np.empty((count, count))
+    for p in range(count):
+        for q in range(count):
+            own[p, q] = gram[index[p], index[q]]
+    for _ in range(2):  # the second pass removes the rounding of the first
+        for p in range(count):
+            off[p] = np.dot(X[index[p]], w)
+        # points that meet may be linearly dependent: a least-squares solution
+        part = off / own[0, 0] if count == 1 else np.linalg.lstsq(own, off, 1e-12)[0]
+        for p in range(count):
+            for q in range(len(w)):
+                w[q] -= part[p] * X[index[p], q]
+
+
+@njit(cache=True, nogil=True)
+def arrive(
+    a: float, w: Array, row: Array, c: Array, X: Array, gram: Array, point: int, near: float
+) -> None:
+    """One neuron reaches the plane of ``point``: put it there and choose its modes anew.
+
+    Other planes within ``near`` times the length of their point count as reached too. ``w`` and
+    ``row`` are changed.
+    """
+    n = len(row)
+    on = row >= 2
+    on[point] = True
+    land(w, on, X, gram)
+    rho = np.empty(n)
+    slide_forces(c, gram, row, rho)
+    g = np.dot(rho, X)
+    arrival = np.empty(n)
+    for i in range(n):
+        if abs(np.dot(X[i], w)) <= near * np.sqrt(gram[i, i]):
+            on[i] = True
+        arrival[i] = a * np.dot(X[i], g)
+    decide(a, w, row, c, X, gram, on, arrival)
+
+
+@njit(cache=True, nogil=True)
+def decide(
+    a: float, w: Array, row: Array, c: Array, X: Array, gram: Array, on: Array, arrival: Array
+) -> None:
+    """`settle`, then the rule of death, then back on the planes of the slides."""
+    settle(a, c, gram, row, on, arrival)
+    alive = False
+    for i in range(len(row)):
+        if row[i] == 1:
+            alive = True
+    if not alive:  # no force left: a neuron without active points is dead
+        for i in range(len(row)):
+            if row[i] >= 2:
+                row[i] = 0
+    land(w, row >= 2, X, gram)

@@ -1,14 +1,8 @@
-r"""Inner loops of the collocation step: outputs at the nodes, end states, boundary crossings.
+r"""The collocation equations of a step, solved for the forces at the Radau nodes.
 
-Neuron j obeys ``a' = w.g, w' = a g`` with ``g(t) = sum_i rho_i(t) x_i``. Neurons of one class
-share ``rho``. With ``z_i = w.x_i`` and ``gam_l = X g_l`` a collocation method with matrix ``A``
-reduces to S unknowns per neuron, the output weights ``a_l`` at the nodes:
-
-    a_k = a_0 + H sum_l A_kl (rho_l.z_0 + H sum_q A_lq (g_l.g_q) a_q)
-
-so the S x S matrix ``I - H^2 A (A o (g g^T))`` is inverted once per class. The products come from
-the vectors ``g``, not from ``rho`` and the Gram matrix: near a limit ``g`` vanishes while ``rho``
-does not, and a long step multiplies what cancellation would leave by ``H^2``.
+Given forces at the nodes, `node_outputs` carries all neurons there and returns the outputs. The
+step is solved when these outputs give back the forces; `solve_square` and `solve_margin` find such
+forces by Newton's method with the tangent kernel of the start of the step.
 """
 
 from __future__ import annotations
@@ -17,84 +11,32 @@ import numpy as np
 from numba import njit
 
 from reluflow.checks import Array
-from reluflow.kernels.boundaries import EDGE
+from reluflow.kernels.classes import (
+    outputs,
+    pulls,
+    rescale,
+    rows_of,
+    speeds,
+    spread,
+    tangent_kernel,
+)
+from reluflow.kernels.layout import Neurons, Points, Rows, Tables
+from reluflow.kernels.transport import class_matrices, invert
 
-
-@njit(cache=True, nogil=True)
-def invert(matrix: Array) -> None:
-    """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
-    size = matrix.shape[0]
-    work = np.empty((size, 2 * size))
-    for p in range(size):
-        for q in range(size):
-            work[p, q] = matrix[p, q]
-            work[p, size + q] = 1.0 if p == q else 0.0
-    for p in range(size):
-        pivot = p
-        for q in range(p + 1, size):
-            if abs(work[q, p]) > abs(work[pivot, p]):
-                pivot = q
-        if pivot != p:
-            for q in range(2 * size):
-                work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
-        scale = 1.0 / work[p, p]
-        for q in range(2 * size):
-            work[p, q] *= scale
-        for r in range(size):
-            if r != p:
-                factor = work[r, p]
-                if factor != 0.0:
-                    for q in range(2 * size):
-                        work[r, q] -= factor * work[p, q]
-    for p in range(size):
-        for q in range(size):
-            matrix[p, q] = work[p, size + q]
-
-
-@njit(cache=True, nogil=True)
-def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
-    """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
-    classes, stages, d = g.shape
-    gg = np.zeros((classes, stages, stages))
-    inverse = np.zeros((classes, stages, stages))
-    for c in range(classes):
-        for k in range(stages):
-            inverse[c, k, k] = 1.0
-        if hidden:
-            continue
-        for k in range(stages):
-            for q in range(k, stages):
-                total = 0.0
-                for i in range(d):
-                    total += g[c, k, i] * g[c, q, i]
-                gg[c, k, q] = total
-                gg[c, q, k] = total
-        for k in range(stages):
-            for q in range(stages):
-                total = 0.0
-                for r in range(stages):
-                    total += A[k, r] * A[r, q] * gg[c, r, q]
-                inverse[c, k, q] -= step * step * total
-        invert(inverse[c])
-    return gg, inverse
+MAX_ITERATIONS = 12
 
 
 @njit(cache=True, nogil=True)
 def node_outputs(
-    a: Array,
-    z: Array,
-    weight: Array,
-    cid: Array,
-    active: Array,
-    rho: Array,
-    gx: Array,
-    gam: Array,
-    step: float,
-    A: Array,
-    hidden: bool,
+    c: Array, neurons: Neurons, rows: Rows, X: Array, step: float, A: Array, hidden: bool
 ) -> Array:
-    """Network outputs (S, n) at the nodes, for neurons that keep their class during the step."""
-    m, n = z.shape
+    """Outputs (S, n) at the nodes of neurons carried by forces ``c`` (S, n) at the nodes.
+
+    Sums over the neurons of a class come first, products with the points once a class.
+    """
+    m, n = neurons.z.shape
+    rho = spread(c, rows)
+    gx, gam = pulls(rho, rows, X)
     classes, stages, _ = rho.shape
     _, inverse = class_matrices(gx, step, A, hidden)
     first = np.zeros((classes, stages, n))
@@ -103,516 +45,326 @@ def node_outputs(
     rhs = np.empty(stages)
     out = np.empty(stages)
     for j in range(m):
-        e = weight[j]
-        c = cid[j]
-        if e == 0.0 or c < 0:
+        e = neurons.weight[j]
+        k = rows.cid[j]
+        if e == 0.0 or k < 0:
             continue
         if hidden:
-            for k in range(stages):
-                out[k] = a[j]
+            out[:] = neurons.a[j]
         else:
-            for k in range(stages):
+            for s in range(stages):
                 total = 0.0
                 for i in range(n):
-                    total += rho[c, k, i] * z[j, i]
-                b[k] = total
-            for k in range(stages):
+                    total += rho[k, s, i] * neurons.z[j, i]
+                b[s] = total
+            for s in range(stages):
                 total = 0.0
                 for r in range(stages):
-                    total += A[k, r] * b[r]
-                rhs[k] = a[j] + step * total
-            for k in range(stages):
+                    total += A[s, r] * b[r]
+                rhs[s] = neurons.a[j] + step * total
+            for s in range(stages):
                 total = 0.0
                 for r in range(stages):
-                    total += inverse[c, k, r] * rhs[r]
-                out[k] = total
-        for k in range(stages):
-            f = e * out[k]
+                    total += inverse[k, s, r] * rhs[r]
+                out[s] = total
+        for s in range(stages):
+            f = e * out[s]
             for i in range(n):
-                first[c, k, i] += f * z[j, i]
+                first[k, s, i] += f * neurons.z[j, i]
             for r in range(stages):
-                second[c, k, r] += f * out[r]
+                second[k, s, r] += f * out[r]
     h = np.zeros((stages, n))
-    for c in range(classes):
-        for k in range(stages):
+    for k in range(classes):
+        for s in range(stages):
             for r in range(stages):
-                f = step * A[k, r] * second[c, k, r]
+                f = step * A[s, r] * second[k, s, r]
                 for i in range(n):
-                    first[c, k, i] += f * gam[c, r, i]
+                    first[k, s, i] += f * gam[k, r, i]
             for i in range(n):
-                if active[c, i]:
-                    h[k, i] += first[c, k, i]
+                if rows.active[k, i]:
+                    h[s, i] += first[k, s, i]
     return h
 
 
 @njit(cache=True, nogil=True)
-def _halves(coefficients: Array, left: Array, right: Array) -> None:
-    """Bernstein coefficients of the two halves of the interval (de Casteljau at 1/2)."""
-    size = len(coefficients)
-    for k in range(size):
-        right[k] = coefficients[k]
-    left[0] = right[0]
-    for r in range(1, size):
-        for k in range(size - r):
-            right[k] = 0.5 * (right[k] + right[k + 1])
-        left[r] = right[0]
+def _settled(size: float, previous: float, goal: float, rounding: float) -> bool:
+    """Whether the residual that this change leaves is below the goal, or down to rounding.
 
-
-@njit(cache=True, nogil=True)
-def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
-    """Value of a Bernstein polynomial on [0, 1] (de Casteljau)."""
-    size = len(coefficients)
-    for k in range(size):
-        work[k] = coefficients[k]
-    for r in range(1, size):
-        for k in range(size - r):
-            work[k] = (1.0 - tau) * work[k] + tau * work[k + 1]
-    return float(work[0])
-
-
-@njit(cache=True, nogil=True)
-def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
-    """First point in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
-
-    Subdivision, leftmost half first, until the coefficients change sign once: no root is missed,
-    double ones included. Then bisection and secant by turns. Values within ``tiny`` of zero count
-    as the right side.
+    The iteration contracts by about ``size / previous``, so it leaves ``size^2 / previous``.
     """
-    size = len(coefficients)
-    inside = True
-    for k in range(size):
-        if sign * coefficients[k] < -tiny:
-            inside = False
-    if inside:
-        return 2.0
-    stack = np.empty((56, size))
-    left = np.empty(56)
-    width = np.empty(56)
-    lower = np.empty(size)
-    upper = np.empty(size)
-    for k in range(size):
-        stack[0, k] = sign * coefficients[k] + tiny
-    left[0] = 0.0
-    width[0] = 1.0
-    top = 1
-    while top > 0:
-        top -= 1
-        changes = 0
-        for k in range(1, size):
-            if (stack[top, k] < 0.0) != (stack[top, k - 1] < 0.0):
-                changes += 1
-        if stack[top, 0] < 0.0:
-            return float(left[top])
-        if changes == 0:
-            continue
-        if changes == 1 or width[top] < 1e-14:
-            low, high = 0.0, 1.0
-            f_low, f_high = stack[top, 0], stack[top, size - 1]
-            for turn in range(100):
-                if high - low <= 1e-15 * (1.0 + left[top] / width[top] + high) or f_low == f_high:
-                    break
-                tau = low + (high - low) * (f_low / (f_low - f_high) if turn % 3 else 0.5)
-                tau = min(max(tau, low + 0.01 * (high - low)), high - 0.01 * (high - low))
-                value = _bernstein_value(stack[top], tau, lower)
-                if value < 0.0:
-                    high, f_high = tau, value
-                else:
-                    low, f_low = tau, value
-            return float(left[top] + width[top] * high)
-        _halves(stack[top], lower, upper)
-        half = 0.5 * width[top]
-        for k in range(size):
-            stack[top, k] = upper[k]
-            stack[top + 1, k] = lower[k]
-        left[top + 1] = left[top]
-        left[top] += half
-        width[top] = half
-        width[top + 1] = half
-        top += 2
-    return 2.0
+    if size <= goal:
+        return True
+    if previous < np.inf and size <= 0.3 * previous and size * size <= goal * previous:
+        return True
+    return size > 0.5 * previous and size <= 100.0 * rounding
 
 
 @njit(cache=True, nogil=True)
-def _combine(values: Array, nodes: Array, tau: float, out: Array) -> None:
-    """Value at ``tau`` of the polynomial through the rows of ``values`` at ``nodes``."""
-    out[:] = 0.0
-    for k in range(len(nodes)):
-        weight = 1.0
-        for r in range(len(nodes)):
-            if r != k:
-                weight *= (tau - nodes[r]) / (nodes[k] - nodes[r])
-        for i in range(len(out)):
-            out[i] += weight * values[k, i]
+def eigen(kernel: Array, kappa: float) -> tuple[Array, Array]:
+    """Eigenvalues (never negative) and eigenvectors of kappa times the kernel."""
+    values, vectors = np.linalg.eigh(kappa * kernel)
+    return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
 
 
 @njit(cache=True, nogil=True)
-def _slopes(
-    a: float, b: Array, gg: Array, inverse: Array, step: float, A: Array, hidden: bool
-) -> tuple[Array, Array]:
-    """Output weights and their time derivatives at the nodes of one neuron; ``b_k = w_0.g_k``."""
-    stages = len(b)
-    value = np.empty(stages)
-    slope = np.zeros(stages)
-    if hidden:
-        value[:] = a
-        return value, slope
-    for k in range(stages):
-        total = a
-        for r in range(stages):
-            total += step * A[k, r] * b[r]
-        slope[k] = total
-    for k in range(stages):
-        total = 0.0
-        for r in range(stages):
-            total += inverse[k, r] * slope[r]
-        value[k] = total
-    for k in range(stages):
-        total = b[k]
-        for r in range(stages):
-            total += step * A[k, r] * gg[k, r] * value[r]
-        slope[k] = total
-    return value, slope
+def linear_forces(c0: Array, values: Array, vectors: Array, times: Array) -> Array:
+    """Forces at ``times`` if the kernel stayed as it is: exact for the last, linear phase."""
+    n = len(c0)
+    part = np.dot(c0, vectors)
+    modes = np.empty((len(times), n))
+    for k in range(len(times)):
+        for e in range(n):
+            modes[k, e] = np.exp(-times[k] * values[e]) * part[e]
+    forces: Array = np.dot(modes, vectors.T)
+    return forces
 
 
 @njit(cache=True, nogil=True)
-def _first_boundary(
-    z: Array,
-    row: Array,
-    speed: Array,
+def rebent(bend: Array, nodes: Array, ratio: float) -> Array:
+    """What the forecast misses in a step ``ratio`` times as long as one that missed ``bend``.
+
+    The polynomial through 0 at the start and the rows of ``bend`` at the other ``nodes``.
+    """
+    stages, n = bend.shape
+    out = np.zeros((stages, n))
+    for k in range(stages):
+        tau = ratio * nodes[k + 1]
+        for q in range(stages):
+            weight = 1.0
+            for r in range(stages + 1):
+                if r != q + 1:
+                    weight *= (tau - nodes[r]) / (nodes[q + 1] - nodes[r])
+            for i in range(n):
+                out[k, i] += weight * bend[q, i]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def solve_square(
+    neurons: Neurons,
+    rows: Rows,
+    points: Points,
+    tables: Tables,
+    c0: Array,
+    values: Array,
+    vectors: Array,
+    kernel: Array,
+    kappa: float,
     step: float,
-    path: Array,
-    slack: Array,
-) -> tuple[float, int]:
-    """Earliest exit (tau, point) of one neuron from its activation row; (2.0, -1) if none.
-
-    ``speed`` (S + 1, n) holds the time derivatives of its pre-activations at the start and at the
-    Gauss nodes.
-    """
-    nodes, n = speed.shape
-    best = 2.0
-    where = -1
-    coefficients = np.empty(path.shape[0])
-    for i in range(n):
-        if row[i] >= 2:
-            continue
-        reach = 0.0
-        for r in range(nodes):
-            reach += abs(speed[r, i])
-        sign = 1.0 if row[i] == 1 else -1.0
-        # every Bernstein coefficient of an integrated basis polynomial is below 1.1 in size
-        if sign * z[i] > 1.1 * step * reach:
-            continue
-        start = z[i]
-        if abs(start) <= slack[i]:
-            start = 0.0
-        for k in range(path.shape[0]):
-            total = start
-            for r in range(nodes):
-                total += path[k, r] * step * speed[r, i]
-            coefficients[k] = total
-        tau = first_exit(coefficients, sign, slack[i])
-        if tau < best:
-            best = tau
-            where = i
-    return best, where
-
-
-@njit(cache=True, nogil=True)
-def _flip(a: float, slope: Array, step: float, path: Array) -> float:
-    """First zero in (0, 1] of the output weight; 2.0 if none."""
-    if a == 0.0:
-        return 2.0
-    coefficients = np.empty(path.shape[0])
-    for k in range(path.shape[0]):
-        total = a
-        for r in range(len(slope)):
-            total += path[k, r] * step * slope[r]
-        coefficients[k] = total
-    return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))
-
-
-@njit(cache=True, nogil=True)
-def _speeds(a: float, value: Array, gam0: Array, gam: Array, out: Array) -> None:
-    """Time derivatives of the pre-activations at the start and at the nodes."""
-    stages, n = gam.shape
-    for i in range(n):
-        out[0, i] = a * gam0[i]
-    for r in range(stages):
-        for i in range(n):
-            out[r + 1, i] = value[r] * gam[r, i]
-
-
-@njit(cache=True, nogil=True)
-def _holds(forces: Array, nodes: Array, bare: Array, held: int, own: float, start: float) -> bool:
-    """Whether the weight of a sliding point stays in [0, 1] at every node after ``start``.
-
-    ``bare`` is ``x.g`` of the other points at the nodes; the weight is ``-bare / (c own)``.
-    """
-    for k in range(len(nodes)):
-        if nodes[k] > start:
-            weight = -bare[k] / (forces[k, held] * own)
-            if not 0.0 <= weight <= 1.0:
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def _walk(
-    j: int,
-    a: float,
-    w: Array,
-    z: Array,
-    row: Array,
-    forces: Array,
-    rho: Array,
-    pull: Array,
-    push: Array,
-    nodes: Array,
-    X: Array,
-    gram: Array,
-    step: float,
-    gauss: Array,
-    A: Array,
-    B: Array,
-    path: Array,
-    slack: Array,
+    bend: Array,
+    ratio: float,
+    goal: float,
+    rounding: float,
     hidden: bool,
-    log: Array,
-    used: int,
-) -> tuple[float, int, float, int]:
-    """Carry one light neuron through the step across its events; ``w, z, row`` change.
+) -> tuple[int, Array, Array, Array]:
+    r"""Iterate on the forces at the nodes: ``c - kappa (y - out(c)) = 0``.
 
-    ``rho``, ``pull`` and ``push`` hold its multipliers, ``g`` and ``X g`` at the nodes of the force
-    polynomial; a crossing adds or removes one point, a slide projects one out, in O(n + d).
-    Returns ``(a, used, tau, point)``; ``tau <= 1`` is an event the caller must handle (a second
-    slide, or one that would end within the step); the returned state is then void.
+    ``values, vectors`` are the eigenpairs of kappa times the kernel (empty: plain iteration). With
+    the forces as unknowns the rounding of the outputs enters divided by :math:`1 + H\lambda`;
+    recomputed from the outputs they would be multiplied by it when the step is carried out. The
+    iteration starts from a linear forecast plus ``bend``, what it missed in a step ``1 / ratio``
+    times as long. Returns ``(iterations, outputs, forces, bend)``, 0 iterations on failure.
     """
-    stages, n, d = len(gauss), len(z), len(w)
-    g = np.empty((1, stages, d))
-    gam = np.empty((stages, n))
-    gam0 = np.empty(n)
-    b = np.empty(stages)
-    speed = np.empty((stages + 1, n))
-    here = np.empty(n)
-    held = -1  # the point whose plane it slides on
-    bare = np.zeros(len(nodes))
-    for i in range(n):
-        if row[i] >= 2:
-            held = i
-            for k in range(len(nodes)):
-                bare[k] = -rho[k, i] * gram[i, i]
-    start = 0.0
-    where = -1
-    for _ in range(4 * n + 8):
-        alive = False
-        for i in range(n):
-            if row[i] == 1:
-                alive = True
-        if not alive or start >= 1.0:
-            return a, used, 2.0, -1
-        end = 1.0
-        where = -1
-        for attempt in range(2):
-            sub = (end - start) * step
-            for k in range(stages):
-                _combine(pull, nodes, start + gauss[k] * (end - start), g[0, k])
-                _combine(push, nodes, start + gauss[k] * (end - start), gam[k])
-                b[k] = 0.0
-                for q in range(d):
-                    b[k] += g[0, k, q] * w[q]
-            gg, inverse = class_matrices(g, sub, A, hidden)
-            value, slope = _slopes(a, b, gg[0], inverse[0], sub, A, hidden)
-            if attempt == 0:
-                _combine(push, nodes, start, gam0)
-                _speeds(a, value, gam0, gam, speed)
-                tau, where = _first_boundary(z, row, speed, sub, path, slack)
-                if where < 0:
-                    break
-                end = start + tau * (1.0 - start)
+    n = len(c0)
+    stages = len(tables.radau)
+    stiff = len(values) > 0
+    if stiff:
+        forecast = linear_forces(c0, values, vectors, step * tables.radau)
+    else:
+        slope = kappa * np.dot(kernel, c0)
+        forecast = np.empty((stages, n))
         for k in range(stages):
-            f = sub * B[k] * value[k]
             for i in range(n):
-                z[i] += f * gam[k, i]
-            for q in range(d):
-                w[q] += f * g[0, k, q]
-            a += sub * B[k] * slope[k]
-        if where < 0:
-            return a, used, 2.0, -1
-        if used >= len(log):
-            return a, used, end, where
-        _combine(forces, nodes, end, here)
-        _combine(push, nodes, end, gam0)
-        # the plane's own weight: its square length, less what the plane held takes away
-        own = gram[where, where]
-        if held >= 0:
-            own -= gram[where, held] ** 2 / gram[held, held]
-        slides = False
-        if a * here[where] < 0.0:
-            inside = gam0[where]
-            outside = inside
-            if row[where] == 1:
-                outside -= here[where] * own
-            else:
-                inside += here[where] * own
-            # a weight within EDGE of 0 or 1 is a crossing: points that do not pull on each other
-            edge = EDGE * abs(a * here[where]) * own
-            slides = a * outside > edge if row[where] == 1 else a * inside < -edge
-            others = False  # without another active point no force is left: the neuron dies
-            for i in range(n):
-                if row[i] == 1 and i != where:
-                    others = True
-            slides = slides and others
-            if slides and held >= 0:
-                return a, used, end, where
-        # put it exactly on the plane: the next step must not find the same crossing again
-        off = 0.0
-        for q in range(d):
-            off += w[q] * X[where, q]
-        for q in range(d):
-            w[q] -= off / gram[where, where] * X[where, q]
-        z[where] = 0.0
-        was = row[where]
-        row[where] = was + 2 if slides else 1 - was
-        for k in range(len(nodes)):
-            f = 0.0
-            if was == 1:
-                f = -forces[k, where]
-            elif not slides:
-                f = forces[k, where]
-            part = gram[where, held] / gram[held, held] if held >= 0 else 0.0
-            for q in range(d):
-                pull[k, q] += f * (X[where, q] - (part * X[held, q] if held >= 0 else 0.0))
-            for i in range(n):
-                push[k, i] += f * (gram[where, i] - (part * gram[held, i] if held >= 0 else 0.0))
-            if held >= 0:
-                bare[k] += f * gram[where, held]
-            if slides:
-                bare[k] = push[k, where]
-                f = push[k, where] / gram[where, where]
-                for q in range(d):
-                    pull[k, q] -= f * X[where, q]
-                for i in range(n):
-                    push[k, i] -= f * gram[where, i]
-                push[k, where] = 0.0
-            elif held >= 0:
-                push[k, held] = 0.0
-        if slides:
-            held = where
-        alive = False
-        for i in range(n):
-            if row[i] == 1:
-                alive = True
-        if held >= 0 and not alive:
-            row[held] = 0
-        elif held >= 0 and not _holds(forces, nodes, bare, held, gram[held, held], end):
-            return a, used, end, where
-        log[used, 0] = end
-        log[used, 1] = j
-        log[used, 2] = where
-        log[used, 3] = row[where]
-        used += 1
-        start = end
-    return a, used, start, where
+                forecast[k, i] = c0[i] - step * tables.radau[k] * slope[i]
+    c = forecast + rebent(bend, tables.nodes, ratio)
+    blocks = np.zeros((len(values), stages, stages))
+    for e in range(len(values)):
+        for k in range(stages):
+            blocks[e, k, k] = 1.0
+            for q in range(stages):
+                blocks[e, k, q] += step * values[e] * tables.radau_a[k, q]
+        invert(blocks[e])
+    out = c
+    previous = np.inf
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        out = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden)
+        change = kappa * (points.y - out) - c
+        size = np.abs(change).max() / kappa
+        if not np.isfinite(size):
+            return 0, out, c, bend
+        if stiff:
+            turned = np.dot(change, vectors)
+            solved = np.empty((stages, n))
+            for e in range(n):
+                for k in range(stages):
+                    total = 0.0
+                    for q in range(stages):
+                        total += blocks[e, k, q] * turned[q, e]
+                    solved[k, e] = total
+            change = np.dot(solved, vectors.T)
+        c += change
+        if _settled(size, previous, goal, rounding):
+            return iteration, out, c, c - forecast
+        if size > 2.0 * previous and iteration > 2:
+            return 0, out, c, bend
+        previous = size
+    return 0, out, c, bend
 
 
 @njit(cache=True, nogil=True)
-def advance(
+def shares(h: Array, y: Array, logistic: bool) -> Array:
+    """Forces ``y_i p_i`` (S, n) of a classification loss in its own clock; the p sum to one."""
+    c = np.empty(h.shape)
+    stages, n = h.shape
+    for k in range(stages):
+        top = -np.inf
+        for i in range(n):
+            q = y[i] * h[k, i]
+            slope = -q
+            if logistic:
+                slope = -max(q, 0.0) - np.log1p(np.exp(-abs(q)))
+            c[k, i] = slope
+            top = max(top, slope)
+        total = 0.0
+        for i in range(n):
+            c[k, i] = np.exp(c[k, i] - top)
+            total += c[k, i]
+        for i in range(n):
+            c[k, i] *= y[i] / total
+    return c
+
+
+@njit(cache=True, nogil=True)
+def share_jacobian(h: Array, c: Array, y: Array, logistic: bool) -> Array:
+    """The matrix ``-dc/dh`` (n, n) at outputs ``h`` (n,) with forces ``c``."""
+    n = len(h)
+    jacobian = np.empty((n, n))
+    for k in range(n):
+        # d log(-l')/dq is -1 for the exponential and -sigmoid(q) for the logistic loss
+        bend = 1.0
+        if logistic:
+            q = y[k] * h[k]
+            bend = 1.0 / (1.0 + np.exp(-q)) if q >= 0 else np.exp(q) / (1.0 + np.exp(q))
+        for i in range(n):
+            jacobian[i, k] = -c[i] * abs(c[k]) * bend * y[k]
+        jacobian[k, k] += abs(c[k]) * bend
+    return jacobian
+
+
+@njit(cache=True, nogil=True)
+def solve_margin(
+    neurons: Neurons,
+    rows: Rows,
+    points: Points,
+    tables: Tables,
+    h0: Array,
+    c0: Array,
+    kernel: Array,
+    stiff: bool,
+    logistic: bool,
+    step: float,
+    bend: Array,
+    ratio: float,
+    goal: float,
+    rounding: float,
+    hidden: bool,
+) -> tuple[int, Array, Array, Array]:
+    """Iterate on the outputs at the nodes: ``h - out(c(h)) = 0``.
+
+    The shares have their own Jacobian at each node. Otherwise as `solve_square`.
+    """
+    n = len(h0)
+    stages = len(tables.radau)
+    slope = np.dot(kernel, c0)
+    forecast = np.empty((stages, n))
+    for k in range(stages):
+        for i in range(n):
+            forecast[k, i] = h0[i] + step * tables.radau[k] * slope[i]
+    h = forecast + rebent(bend, tables.nodes, ratio)
+    c = h
+    previous = np.inf
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        c = shares(h, points.y, logistic)
+        change = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden) - h
+        if not np.all(np.isfinite(change)):
+            return 0, h, c, bend
+        if stiff:
+            matrix = np.empty((stages * n, stages * n))
+            for q in range(stages):
+                block = np.dot(kernel, share_jacobian(h[q], c[q], points.y, logistic))
+                for k in range(stages):
+                    f = step * tables.radau_a[k, q]
+                    for i in range(n):
+                        for r in range(n):
+                            matrix[k * n + i, q * n + r] = f * block[i, r]
+            for k in range(stages * n):
+                matrix[k, k] += 1.0
+            change = np.linalg.solve(matrix, change.reshape(stages * n)).reshape(stages, n)
+        h += change
+        size = np.abs(change).max()
+        if _settled(size, previous, goal, rounding):
+            return iteration, h, shares(h, points.y, logistic), h - forecast
+        if size > 2.0 * previous and iteration > 2:
+            return 0, h, c, bend
+        previous = size
+    return 0, h, c, bend
+
+
+@njit(cache=True, nogil=True)
+def defects(
+    c0: Array, c: Array, rows: Rows, points: Points, to_start: Array
+) -> tuple[float, float, float]:
+    """Return ``(defect, largest, fastest)`` of a solved step.
+
+    The force polynomial misses the known start value by ``defect``; ``largest`` is the largest
+    force, both times the lengths of the points; ``fastest`` the largest ``|g|`` at the end.
+    """
+    largest = 0.0
+    defect = 0.0
+    for i in range(len(c0)):
+        top = abs(c0[i])
+        start = 0.0
+        for k in range(len(c)):
+            top = max(top, abs(c[k, i]))
+            start += to_start[k] * c[k, i]
+        largest = max(largest, top * points.lengths[i])
+        defect = max(defect, abs(start - c0[i]) * points.lengths[i])
+    fastest = 0.0
+    if len(rows.active):
+        fastest = speeds(c[len(c) - 1], rows, points.X).max()
+    return defect, largest, fastest
+
+
+@njit(cache=True, nogil=True)
+def prepare(
     a: Array,
     w: Array,
-    z: Array,
-    cid: Array,
+    sigma: Array,
     mode: Array,
-    light: Array,
-    can_flip: Array,
-    slack: Array,
-    forces: Array,
-    nodes: Array,
-    hold: Array,
-    pull: Array,
-    push: Array,
-    rho: Array,
-    gam: Array,
-    gx: Array,
-    X: Array,
-    gram: Array,
-    step: float,
-    gauss: Array,
-    A: Array,
-    B: Array,
-    path: Array,
+    points: Points,
+    square: bool,
+    logistic: bool,
+    kappa: float,
     hidden: bool,
-    log: Array,
-) -> tuple[Array, Array, Array, Array, Array, int]:
-    """End states of all neurons and the first boundary each of them meets.
+) -> tuple[Array, ...]:
+    """Everything known at the start of a step: the arrays of `Rows`, then those of the state.
 
-    Returns ``(a1, w1, mode1, tau, point, used)``. ``tau[j] <= 1`` marks the first event of neuron j
-    that the caller must handle (``point -1``: its output weight changes sign); plain crossings of
-    light neurons are carried out here and listed in the first ``used`` rows of ``log``. ``forces``
-    holds c at ``nodes`` (start and Radau nodes), ``hold, pull, push`` the multipliers, ``g``
-    and ``X g`` of each class there; ``rho, gam, gx`` belong to the Gauss nodes.
+    These are ``z, weight, h, c, kernel, speeds`` and, in one array, the largest sum of sizes in an
+    output, the largest row sum of kappa times the kernel and the largest speed. Weights are
+    rescaled in place.
     """
-    m, n = z.shape
-    d = w.shape[1]
-    stages = rho.shape[1]
-    a1 = a.copy()
-    w1 = w.copy()
-    mode1 = mode.copy()
-    tau = np.full(m, 2.0)
-    point = np.full(m, -1)
-    used = 0
-    speed = np.empty((stages + 1, n))
-    slopes = np.empty(stages + 1)
-    b = np.empty(stages)
-    gg, inverse = class_matrices(gx, step, A, hidden)
-    for j in range(m):
-        c = cid[j]
-        if c < 0:
-            continue
-        for k in range(stages):
-            b[k] = 0.0
-            for i in range(n):
-                b[k] += rho[c, k, i] * z[j, i]
-        value, slope = _slopes(a[j], b, gg[c], inverse[c], step, A, hidden)
-        _speeds(a[j], value, push[c, 0], gam[c], speed)
-        tau[j], point[j] = _first_boundary(z[j], mode[j], speed, step, path, slack[j])
-        if can_flip[j]:
-            slopes[0] = 0.0
-            for q in range(d):
-                slopes[0] += pull[c, 0, q] * w[j, q]
-            slopes[1:] = slope
-            flip = _flip(a[j], slopes, step, path)
-            if flip < tau[j]:
-                tau[j] = flip
-                point[j] = -1
-        if tau[j] <= 1.0 and light[j] and point[j] >= 0:
-            zj = z[j].copy()
-            a1[j], used, tau[j], point[j] = _walk(
-                j,
-                a[j],
-                w1[j],
-                zj,
-                mode1[j],
-                forces,
-                hold[c],
-                pull[c].copy(),
-                push[c].copy(),
-                nodes,
-                X,
-                gram,
-                step,
-                gauss,
-                A,
-                B,
-                path,
-                slack[j],
-                hidden,
-                log,
-                used,
-            )
-            continue
-        for k in range(stages):
-            f = step * B[k] * value[k]
-            for q in range(d):
-                w1[j, q] += f * gx[c, k, q]
-            a1[j] += step * B[k] * slope[k]
-    return a1, w1, mode1, tau, point, used
+    if not hidden:
+        rescale(a, w, sigma)
+    rows = rows_of(mode, points.X, points.gram)
+    z, weight, h, sizes = outputs(a, w, sigma, mode, points.X)
+    kernel = tangent_kernel(a, z, weight, rows, points.gram, hidden)
+    c = kappa * (points.y - h)
+    if not square:
+        c = shares(h.reshape(1, len(h)), points.y, logistic)[0]
+    moving = speeds(c, rows, points.X)
+    fastest = moving.max() if len(moving) else 0.0
+    scales = np.array([sizes, kappa * np.abs(kernel).sum(axis=1).max(), fastest])
+    return (
+        rows.cid, rows.active, rows.begin, rows.point, rows.dual, rows.lift,
+        z, weight, h, c, kernel, moving, scales,
+    )  # fmt: skip

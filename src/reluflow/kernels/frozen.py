@@ -195,3 +195,17 @@ def drift(
                     log[used, 4] = mode[j, i]
                     used += 1
     return used
+
+
+@njit(cache=True, nogil=True)
+def any_below(a: Array, w: Array, sigma: Array, cid: Array, level: float) -> bool:
+    """Whether ``log(a^2 + |w|^2) + 2 sigma`` of some living neuron lies below ``level``."""
+    m, d = w.shape
+    for j in range(m):
+        if cid[j] >= 0:
+            size = a[j] * a[j]
+            for q in range(d):
+                size += w[j, q] * w[j, q]
+            if size == 0.0 or np.log(size) + 2.0 * sigma[j] < level:
+                return True
+    return False

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluflow.checks import Array
-from reluflow.engines.flow.collocation import Start, speeds
+from reluflow.engines.flow.collocation import Start
 from reluflow.engines.flow.problem import Problem
+from reluflow.kernels.classes import speeds
 from reluflow.trajectory import Status
 
 # eigenvalues below this share of the largest are zero up to rounding
@@ -55,7 +55,7 @@ class Stagnation:
             return None
         if max(self._losses) - min(self._losses) > max(1e-12, 0.1 * rtol):
             return None
-        if float(speeds(problem, at.classes, at.c).max()) > 0.1 * rtol * problem.rate:
+        if at.fastest > 0.1 * rtol * problem.rate:
             return None
         resting = _square(problem, at, rtol, at_rest=True) if problem.is_square else None
         return resting or _unbounded(problem, at)
@@ -63,19 +63,16 @@ class Stagnation:
 
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
-    if not len(at.classes.rows):
+    if not len(at.classes.active):
         perfect = problem.is_square and np.abs(problem.y - at.h).max() <= ROUNDING * at.rounding
         return Limit(Status.CONVERGED if perfect else Status.STATIONARY, 0.0)
-    moving = speeds(problem, at.classes, at.c)
     # a speed is at most the path still to go times the fastest rate: most steps end the test here
     noise = 2.0 * ROUNDING * at.rounding * problem.kappa * problem.spectral_norm
-    if problem.is_square and float(moving.max()) > max(1e-3 * rtol * at.stiffness, noise):
+    if problem.is_square and at.fastest > max(1e-3 * rtol * at.stiffness, noise):
         return None
-    at_rest = float(moving.max()) <= 1e-15 * problem.rate
-    if problem.is_square:
-        found = _square(problem, at, rtol, at_rest)
-    else:
-        found = _margin(problem, at, moving, rtol)
+    at_rest = at.fastest <= 1e-15 * problem.rate
+    square = problem.is_square
+    found = _square(problem, at, rtol, at_rest) if square else _margin(problem, at, rtol)
     return _unbounded(problem, at) if found is None and at_rest else found
 
 
@@ -98,9 +95,9 @@ def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | 
     residual = vectors.T @ (problem.y - at.h)
     moving = values > RANK_CUTOFF * max(float(values.max()), 1e-300)
     still = vectors[:, ~moving] @ residual[~moving]
-    if len(at.classes.rows):
+    if len(at.classes.active):
         # dormant neurons hardly enter the kernel, yet a force on one of them means escape
-        speed = float(speeds(problem, at.classes, problem.kappa * still).max())
+        speed = float(speeds(problem.kappa * still, at.classes, problem.X).max())
         if speed > 1e-12 * problem.rate:
             return None
     path = (
@@ -121,14 +118,14 @@ def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | 
     return Limit(Status.CONVERGED if zero_loss else Status.STATIONARY, error)
 
 
-def _margin(problem: Problem, at: Start, moving: Array, rtol: float) -> Limit | None:
+def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     """A limit of a classification loss away from zero: a minimum, or points that cannot be fitted.
 
     Where some points stay behind, the others' shares fade like one over the clock and the weights
     grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
     """
     fading = np.abs(at.c) <= rtol
-    if fading.any() and float(moving.max()) <= 10.0 * rtol * problem.rate:
+    if fading.any() and at.fastest <= 10.0 * rtol * problem.rate:
         return Limit(Status.STATIONARY, np.inf)
     values, vectors = np.linalg.eigh(at.kernel)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -137,7 +134,7 @@ def _margin(problem: Problem, at: Start, moving: Array, rtol: float) -> Limit | 
     rates = rates[rates > RANK_CUTOFF * max(float(rates.max()), 1e-300)]
     if not len(rates):
         return None
-    path = float(moving.max()) / float(rates.min())
+    path = at.fastest / float(rates.min())
     if path > 1e-3 * rtol or path > 0.5 * _smallest_margin(problem, at):
         return None
     return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))
@@ -147,10 +144,10 @@ def _smallest_margin(problem: Problem, at: Start) -> float:
     """Smallest boost that could bring a living neuron to a plane it does not slide on."""
     living = at.classes.cid >= 0
     reach = at.state.reach(problem)
-    margins = np.where(at.state.mode >= 2, np.inf, np.abs(at.z) / np.maximum(reach, 1e-300))
+    margins = np.where(at.state.mode >= 2, np.inf, np.abs(at.neurons.z) / np.maximum(reach, 1e-300))
     return float(margins[living].min(initial=np.inf))
 
 
 def _norm(at: Start) -> float:
-    squares = at.weight * (at.state.a**2 + np.einsum("jd,jd->j", at.state.w, at.state.w))
+    squares = at.neurons.weight * (at.state.a**2 + np.einsum("jd,jd->j", at.state.w, at.state.w))
     return float(np.sqrt(squares[at.classes.cid >= 0].sum()))

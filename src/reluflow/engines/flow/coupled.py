@@ -10,6 +10,7 @@ shortens the step to end there: its size is solved for until the event lies at t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,18 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import collocation, tableau
 from reluflow.engines.flow.collocation import Start, Stretch
-from reluflow.engines.flow.events import EventLog, decide, land
-from reluflow.engines.flow.modes import classify
+from reluflow.engines.flow.events import EventLog, decide
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import ON_PLANE, State
-from reluflow.kernels.collocation import first_exit
+from reluflow.engines.flow.state import ON_PLANE, Modes, State
+from reluflow.kernels import boundaries
+from reluflow.kernels.carrying import light_ones, releases
+from reluflow.kernels.classes import spread
 
 ORDER = 2 * tableau.STAGES - 1
 SAFETY = 0.85
+# the first step, and how much longer the next one may be: a try that fails costs no more than a
+# step that is too short
+FIRST, GROWTH = 2.0, 12.0
 
 
 @dataclass
@@ -37,25 +42,26 @@ class Counters:
     landings: int = 0
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """An event of a tried step: ``tau`` in it, who, and which point (-1: output weight zero).
 
-    ``release`` marks the end of a slide; ``who`` is then a class, otherwise a neuron.
+    ``release`` marks the end of a slide; ``who`` is then a class, otherwise a neuron, ``unit``
+    the size of its force, ``up`` whether it ends on the active side.
     """
 
     tau: float
     who: int
     point: int
     release: bool = False
+    unit: float = 1.0
+    up: bool = False
 
     def same(self, other: Event) -> bool:
         """Whether it is the same event at another time."""
         return (self.who, self.point, self.release) == (other.who, other.point, other.release)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step taken: the solved stretch and the state at its end."""
 
     stretch: Stretch
@@ -67,29 +73,31 @@ class Coupled:
 
     def __init__(self, problem: Problem, rtol: float, counters: Counters, log: EventLog) -> None:
         self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
-        self.step = 0.5 * rtol ** (1.0 / ORDER) / problem.rate
-        self.foreseen = np.inf  # clock of an event seen in the last step that was shortened
+        self.step = FIRST * rtol ** (1.0 / ORDER) / problem.rate
+        self.calm = np.inf  # a step in which the neurons that cross are light, if it was asked for
         self.crowd = 1  # light events of the last step: the tolerance is shared among them
         self.tol_event = max(0.01 * rtol, 1e-12)
-        # a late release costs no more than this share of the tolerance; without it a weight that
-        # settles at an end of [0, 1] would release and slide for ever
         self.tol_release = max(0.1 * rtol, 1e-11)
+        # the forces are known to a few times the tolerance: a weight that settles at an end of
+        # [0, 1] would be released by their error, and slide again at once
+        self.sure_release = max(5.0 * rtol, 1e-11)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events at its end."""
         problem = self.problem
         # rounding of the forces, times the step, must stay far below the tolerance
-        felt = (at.classes.rows > 0).any(axis=0)
+        felt = np.asarray(at.classes.active.any(axis=0))
+        felt[at.classes.point] = True
         noise = 2e-16 * float((np.abs(at.c) * problem.lengths)[felt].sum())
-        step = min(self.step, limit, 0.03 * self.rtol / max(noise, 1e-300))
-        if at.state.clock < self.foreseen:
-            step = min(step, 1.05 * (self.foreseen - at.state.clock))
+        step = min(self.step, self.calm, limit, 0.03 * self.rtol / max(noise, 1e-300))
         aim: Event | None = None
         heavy = np.zeros(len(at.state.a), dtype=bool)
         tries = 0
+        longer: Stretch | None = None
         instant = 4.0 * float(np.spacing(max(at.state.clock, 1e-3 * step)))
         for _ in range(400):
-            stretch = collocation.solve(problem, at, step, self.rtol)
+            stretch = collocation.solve(problem, at, step, self.rtol, longer)
+            longer = stretch
             if stretch is None or stretch.error > 1.0:
                 self.counters.rejected += 1
                 error = 1e9 if stretch is None else stretch.error
@@ -97,30 +105,35 @@ class Coupled:
                 self.step, aim = step, None
                 continue
             self.counters.evaluations += stretch.iterations
-            light = self._light(at, stretch) & ~heavy
-            moved = collocation.carry(problem, at, stretch, light, self._can_flip(at))
+            light = self._light(at, stretch, heavy)
+            moved = collocation.carry(problem, at, stretch, light)
             end = self._end(at, stretch, moved)
             events = self._events(at, stretch, moved)
             early = self._earliest(at, stretch, end, events, light)
             if early is not None and step > instant:
+                share = self._light_share(at, stretch, early, light | heavy)
+                if early.tau < share < 1.0:
+                    step = self.calm = share * step
+                    aim = None
+                    continue
                 aim = early
                 if not aim.release:
                     heavy[aim.who] = True  # a light neuron with a second slide needs a landing
-                later = next((e.tau for e in events if e.tau > aim.tau), None)
-                self.foreseen = at.state.clock + step * later if later else np.inf
                 step = max(step * aim.tau, 0.5 * instant)
                 self.counters.landings += 1
                 continue
             if aim is not None and not any(aim.same(e) for e in events):
                 gap = self._gap(at, stretch, end, aim)
                 tries += 1
-                if abs(gap) <= (self.tol_release if aim.release else self.tol_event):
+                tol = self.tol_release if aim.release else self.tol_event
+                # a weight that was outside from the start, but not surely so, is released there
+                if abs(gap) <= tol or (aim.release and aim.tau == 0.0):
                     events.append(aim)
                 elif tries <= 8:
                     more = abs(gap) / max(self._speed(at, stretch, end, aim), 1e-300)
                     step = min(step + min(more, 0.5 * step), limit)
                     continue
-            self._accept(stretch, bool(events))
+            self._accept(stretch, bool(events), len(moved.crossings))
             self._carry_out(at, stretch, end, moved, events)
             return Step(stretch, end)
         raise FloatingPointError("a step of the flow could not be completed")
@@ -137,18 +150,20 @@ class Coupled:
                 return event
         return None
 
-    def _accept(self, stretch: Stretch, shortened: bool) -> None:
+    def _accept(self, stretch: Stretch, shortened: bool, crossings: int) -> None:
         self.counters.steps += 1
-        growth = min(8.0, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
+        growth = min(GROWTH, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
         fitting = stretch.step * growth
-        seen = shortened or np.isfinite(self.foreseen)
-        self.step = max(self.step, fitting) if seen else fitting
-        if not shortened:
-            self.foreseen = np.inf
+        calmed = np.isfinite(self.calm)
+        self.step = max(self.step, fitting) if shortened or calmed else fitting
+        if shortened:
+            self.calm = np.inf
+        elif calmed:
+            self.calm = stretch.step * (1.2 if crossings else 3.0)
 
     # ------------------------------------------------------------------ what limits the step
 
-    def _light(self, at: Start, stretch: Stretch) -> NDArray[np.bool_]:
+    def _light(self, at: Start, stretch: Stretch, heavy: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Neurons whose crossings leave kinks in the outputs far below the tolerance.
 
         A crossing bends the outputs by a slope of the neuron's size times the force. A quadrature
@@ -156,47 +171,53 @@ class Coupled:
         misses acts for the step: size x boost^2 / 20. Of N crossings in a step the mean effect is
         smooth; what is missed grows like the square root of N.
         """
-        state, problem = at.state, self.problem
-        size = at.weight * (state.a**2 + np.einsum("jd,jd->j", state.w, state.w))
-        bend = 0.05 * size * float(problem.lengths.max()) ** 2 * min(1.0, stretch.boost) ** 2
-        bound = 0.1 * self.rtol * problem.output_scale / np.sqrt(self.crowd)
-        return np.asarray((bend < bound) & ((state.mode >= 2).sum(axis=1) <= 1))
+        bound = self._light_bound() / max(min(1.0, stretch.boost) ** 2, 1e-300)
+        return np.asarray(light_ones(at.neurons, at.classes, heavy, bound))
 
-    def _can_flip(self, at: Start) -> NDArray[np.bool_]:
-        """Only a neuron with ``|a| < |w|`` can change the sign of its output weight."""
-        if self.problem.hidden:
-            return np.zeros(len(at.state.a), dtype=bool)
-        squares = np.einsum("jd,jd->j", at.state.w, at.state.w)
-        return np.asarray(at.state.a**2 < squares * (1.0 - 1e-12))
+    def _light_bound(self) -> float:
+        """Largest size of a light neuron, times the square of the boost."""
+        share = 0.1 * self.rtol * self.problem.output_scale / float(np.sqrt(self.crowd))
+        return share / (0.05 * self.problem.longest**2)
+
+    def _light_share(
+        self, at: Start, stretch: Stretch, event: Event, settled: NDArray[np.bool_]
+    ) -> float:
+        """Share of the step in which the neuron of an event is light: no landing is needed there.
+
+        Zero for the neurons of which it is ``settled`` whether they are.
+        """
+        if event.release or event.point < 0 or settled[event.who]:
+            return 0.0
+        size = float(at.neurons.weight[event.who]) * _size(at.state, event.who) ** 2
+        classes, k = at.classes, at.classes.cid[event.who]
+        if classes.begin[k + 1] - classes.begin[k] > 1:
+            return 0.0
+        return 0.9 * float(np.sqrt(self._light_bound() / size)) / max(stretch.boost, 1e-300)
 
     def _events(self, at: Start, stretch: Stretch, moved: collocation.Moved) -> list[Event]:
         """All events of the tried step that must end it, in order of time."""
-        met = np.flatnonzero(moved.tau <= 1.0)
-        events = [
-            Event(float(moved.tau[j]), int(j), int(moved.point[j]))
-            for j in met[np.argsort(moved.tau[met], kind="stable")]
-        ]
-        if not at.classes.slides:
-            return events
-        c = np.concatenate([at.c[None], stretch.c])
-        rho = at.classes.forces(c)
-        for slide in at.classes.slides:
-            for i in slide.points:
-                side = 1.0 if at.c[i] > 0 else -1.0
-                tiny = self.tol_release * float(np.abs(c[:, i]).max())
-                tau = min(
-                    first_exit(tableau.FORCE_BERNSTEIN @ curve, side, tiny)
-                    for curve in (rho[slide.index, :, i], c[:, i] - rho[slide.index, :, i])
-                )
-                if tau <= 1.0:
-                    events.append(Event(tau, slide.index, int(i), release=True))
+        met = moved.met.tolist()
+        events = [Event(float(moved.tau[j]), j, int(moved.point[j])) for j in met]
+        classes = at.classes
+        if len(classes.point):
+            scale = self.problem.force_scale if self.problem.is_square else 0.0
+            near, far = self.tol_release, self.sure_release
+            tau, unit, up = releases(
+                at.c, stretch.c, classes, tableau.FORCE_BERNSTEIN, near, far, scale
+            )
+            ending = np.flatnonzero(tau <= 1.0).tolist()
+        else:
+            ending = []
+        for p in ending:
+            who = int(np.searchsorted(classes.begin, p, side="right")) - 1
+            point, size = int(classes.point[p]), float(unit[p])
+            events.append(Event(float(tau[p]), who, point, True, size, bool(up[p])))
         return sorted(events, key=lambda e: e.tau)
 
     def _gap(self, at: Start, stretch: Stretch, end: State, event: Event) -> float:
         """How far the end of the step is from the event, as an angle or a sliding weight."""
         if event.release:
-            theta = self._theta(at, stretch.c[-1], event)
-            return min(theta, 1.0 - theta) + self.tol_release
+            return self._hold(at, stretch.c[-1], event) + self.tol_release
         norm = _size(end, event.who)
         if event.point < 0:
             return float(end.a[event.who]) / norm
@@ -207,34 +228,32 @@ class Coupled:
         """Rate of change of the gap at the end of the step."""
         if event.release:
             earlier = tableau.lagrange_matrix(tableau.RADAU, np.array([0.95]))[0] @ stretch.c
-            change = self._theta(at, stretch.c[-1], event) - self._theta(at, earlier, event)
+            change = self._hold(at, stretch.c[-1], event) - self._hold(at, earlier, event)
             return abs(change) / (0.05 * stretch.step)
-        rho = at.classes.forces(stretch.c[-1:])[at.classes.cid[event.who], 0]
+        rho = spread(stretch.c[-1:], at.classes)[at.classes.cid[event.who], 0]
         norm = _size(end, event.who)
         if event.point < 0:
             return abs(float(rho @ (self.problem.X @ end.w[event.who]))) / norm
         pull = float(end.a[event.who] * (rho @ self.problem.gram[event.point]))
         return abs(pull) / (norm * float(self.problem.lengths[event.point]))
 
-    def _theta(self, at: Start, c: Array, event: Event) -> float:
-        """Weight of a sliding point in forces ``c``."""
-        rho = at.classes.forces(c[None])[event.who, 0, event.point]
-        return float(rho / c[event.point]) if c[event.point] != 0.0 else 0.0
+    def _hold(self, at: Start, c: Array, event: Event) -> float:
+        """How far a sliding weight is inside [0, 1] in forces ``c``, in the event's unit."""
+        classes = at.classes
+        first, last = classes.begin[event.who], classes.begin[event.who + 1]
+        p = first + int(np.searchsorted(classes.point[first:last], event.point))
+        rho, force = float(classes.lift[p] @ c), float(c[event.point])
+        side = 1.0 if at.c[event.point] > 0 else -1.0
+        return min(side * rho, side * (force - rho)) / event.unit
 
     # ------------------------------------------------------------------ the end of the step
 
     def _end(self, at: Start, stretch: Stretch, moved: collocation.Moved) -> State:
-        end = at.state.copy()
-        end.a, end.w, end.mode = moved.a, moved.w, moved.mode
-        for (
-            slide
-        ) in at.classes.slides:  # back onto the planes: a long slide leaves them by rounding
-            members = at.classes.cid == slide.index
-            planes = self.problem.X[slide.points]
-            off = end.w[members] @ planes.T
-            end.w[members] -= off @ slide.normal @ planes
-        end.clock += stretch.step
-        return end
+        was = at.state
+        return State(
+            moved.a, moved.w, was.sigma.copy(), moved.mode, was.t, was.log_t,
+            was.clock + stretch.step, was.rest, was.rest_sigma,
+        )  # fmt: skip
 
     def _carry_out(
         self,
@@ -246,40 +265,39 @@ class Coupled:
     ) -> None:
         """Log the light crossings and change the modes of the events at the end of the step."""
         self.crowd = 1 + len(moved.crossings)
-        dying = {int(j) for j in moved.crossings[:, 1] if not (end.mode[int(j)] == 1).any()}
-        for tau, j, i, new in moved.crossings:
-            clock = at.state.clock + tau * stretch.step
-            old = 1 - int(new) if new < 2 else int(new) - 2
-            self.log.change(clock, int(j), int(i), old, int(new))
-            if new >= 2:
-                land(self.problem, end, int(j), ())
-        for j in sorted(dying):
-            last = float(moved.crossings[moved.crossings[:, 1] == j, 0].max())
-            self.log.add(at.state.clock + last * stretch.step, j, -1, "die")
+        if len(moved.crossings):
+            self._log_crossings(at.state.clock, stretch.step, end, moved.crossings)
         if not events:
             return
-        c = self.problem.forces(end.outputs(self.problem, end.preactivations(self.problem)))
+        c = self.problem.forces(end.outputs(self.problem))
         for event in events:
             if event.release:
                 for j in np.flatnonzero(at.classes.cid == event.who).tolist():
                     if end.mode[j, event.point] >= 2:
-                        self._release(end, c, j, event.point)
+                        self._release(end, c, j, event)
             elif event.point < 0:
                 self._flip(end, c, event.who)
             else:
                 self._arrive(end, c, event.who, event.point)
 
+    def _log_crossings(self, clock: float, step: float, end: State, rows: Array) -> None:
+        """Write down what light neurons did inside the step; put new slides on their planes."""
+        when = clock + rows[:, 0] * step
+        who = rows[:, 1].astype(np.int64)
+        self.log.crossings(when, who, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64))
+        for j in np.unique(who[rows[:, 3] >= 2]):
+            boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
+        for j in np.unique(who[~(end.mode[who] == 1).any(axis=1)]).tolist():
+            self.log.add(float(when[who == j].max()), j, -1, "die")
+
     def _arrive(self, end: State, c: Array, j: int, i: int) -> None:
         """One neuron reaches the plane of point i."""
         if end.mode[j, i] >= 2 or not (end.mode[j] == 1).any():
             return  # an event at the same instant has already decided
-        land(self.problem, end, j, (i,))
-        near = np.abs(self.problem.X @ end.w[j]) <= ON_PLANE * _size(end, j) * self.problem.lengths
-        on = near | (end.mode[j] >= 2)
-        on[i] = True
-        rho = classify(end.mode[j : j + 1], self.problem.gram).forces(c[None])[0, 0]
-        arrival = end.a[j] * (self.problem.X @ (rho @ self.problem.X))
-        before = decide(self.problem, end, c, j, on, arrival)
+        before = end.mode[j].copy()
+        near = ON_PLANE * _size(end, j)
+        X, gram = self.problem.X, self.problem.gram
+        boundaries.arrive(float(end.a[j]), end.w[j], end.mode[j], c, X, gram, i, near)
         self.log.compare(end.clock, j, before, end.mode[j])
 
     def _flip(self, end: State, c: Array, j: int) -> None:
@@ -291,20 +309,34 @@ class Coupled:
             # the sign it will have: that of its slope, opposite to the one it had
             slope = float(c @ np.where(end.mode[j] == 1, self.problem.X @ end.w[j], 0.0))
             end.a[j] = np.sign(slope) or -came
-            before = decide(self.problem, end, c, j, on, np.zeros(self.problem.n))
+            before = decide(self.problem, end, c, j, on)
             self.log.compare(end.clock, j, before, end.mode[j])
         end.a[j] = 0.0
 
-    def _release(self, end: State, c: Array, j: int, i: int) -> None:
-        """A sliding weight reaches 0 or 1: the neuron leaves the plane of point i."""
-        before = decide(self.problem, end, c, j, end.mode[j] >= 2, np.zeros(self.problem.n))
-        if end.mode[j, i] >= 2:
-            row = classify(end.mode[j : j + 1], self.problem.gram)
-            theta = row.forces(c[None])[0, 0, i] / c[i]
-            end.mode[j, i] = 1 if theta > 0.5 else 0
-            if not (end.mode[j] == 1).any():
-                end.mode[j] = 0
+    def _release(self, end: State, c: Array, j: int, event: Event) -> None:
+        """A sliding weight reaches 0 or 1: the neuron leaves the plane of that point.
+
+        Its other planes hold it as before if they can; otherwise the box rule decides anew. If by
+        the forces of the end state the weight is still inside, the slide goes on.
+        """
+        w = end.w[j].copy()
+        before = decide(self.problem, end, c, j, end.mode[j] >= 2)
+        if end.mode[j, event.point] < 2:
+            alone = before.copy()
+            alone[event.point] = 1 if event.up else 0
+            if self._holds(c, alone):
+                end.mode[j], end.w[j] = alone, w
         self.log.compare(end.clock, j, before, end.mode[j])
+
+    def _holds(self, c: Array, row: Modes) -> bool:
+        """Whether a living row slides with all weights in [0, 1], as far as forces are known."""
+        rho = np.empty(self.problem.n)
+        boundaries.slide_forces(c, self.problem.gram, row, rho)
+        held = row >= 2
+        scale = self.problem.force_scale if self.problem.is_square else 0.0
+        slack = self.sure_release * np.maximum(np.abs(c), scale)
+        inside = np.minimum(rho * np.sign(c), (c - rho) * np.sign(c)) >= -slack
+        return bool((row == 1).any() and inside[held].all())
 
 
 def _size(state: State, j: int) -> float:

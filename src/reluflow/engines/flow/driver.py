@@ -26,7 +26,6 @@ from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.collocation import Start, begin
 from reluflow.engines.flow.coupled import Counters, Coupled, Step
 from reluflow.engines.flow.events import EventLog, decide
-from reluflow.engines.flow.modes import classify
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
@@ -71,20 +70,20 @@ class Flow:
         on = np.abs(z) <= ON_PLANE * state.reach(problem)
         if not on.any():
             return
-        c = problem.forces(state.outputs(problem, state.preactivations(problem)))
+        c = problem.forces(state.outputs(problem))
         for j in np.flatnonzero(on.any(axis=1)):
-            before = decide(problem, state, c, int(j), on[j], np.zeros(problem.n))
+            before = decide(problem, state, c, int(j), on[j])
             self.log.compare(0.0, int(j), before, state.mode[j])
-        self.log.date(lambda _: (0.0, -np.inf))
+        self.log.date(lambda clocks: (np.zeros(len(clocks)), np.full(len(clocks), -np.inf)))
 
     def run(self, records: Records, tick: Callable[[float, float], None]) -> tuple[Status, float]:
         """Run to a stop or a limit; returns the status and the bound on the distance to a limit."""
         began = time.perf_counter()
         stagnation = Stagnation()
         at = self._begin()
-        records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
+        records.add(self.state, at.log_loss, self.coupled.step)
         while True:
-            log_loss = self.problem.log_loss(at.h)
+            log_loss = at.log_loss
             tick(self.state.log_t, log_loss)
             if log_loss <= self.stops.log_loss and np.isfinite(self.stops.log_loss):
                 return Status.STOP_LOSS, np.nan
@@ -105,12 +104,10 @@ class Flow:
             except FloatingPointError:
                 return Status.BUDGET, np.nan
             at = self._begin()
-            records.add(self.state, self.problem.log_loss(at.h), self.coupled.step)
+            records.add(self.state, at.log_loss, self.coupled.step)
 
     def _begin(self) -> Start:
-        if not self.problem.hidden:
-            self.state.rescale()
-        return begin(self.problem, self.state, classify(self.state.mode, self.problem.gram))
+        return begin(self.problem, self.state)
 
     def _move(self, at: Start, limit: Limit | None) -> None:
         """Advance by one phase."""
@@ -141,12 +138,11 @@ class Flow:
         left = (self.stops.t_end - before.t) * np.exp(-slowness)
         end = self.plateau.walk(at, moving, left)
 
-        def dated(moment: float) -> tuple[float, float]:
-            t = before.t + (moment - before.clock) * np.exp(slowness)
-            return t, float(np.log(t)) if t > 0 else -np.inf
+        def dated(moments: Array) -> tuple[Array, Array]:
+            return _with_logs(before.t + (moments - before.clock) * np.exp(slowness))
 
         self.log.date(dated)
-        end.t, end.log_t = dated(end.clock)
+        end.t, end.log_t = _only(dated(np.array([end.clock])))
         if end.t >= self.stops.t_end * (1 - 1e-15):
             end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
         self.state = end
@@ -174,9 +170,10 @@ class Flow:
         """Share of the step at which a stop lies, if it lies clearly inside."""
         target = self.stops.log_loss
         shares = []
-        slack = 1e-10 * max(1.0, abs(target)) if np.isfinite(target) else 0.0
-        if self.problem.log_loss(step.stretch.h[-1]) < target - slack:
-            losses = np.array([self.problem.log_loss(row) for row in [at.h, *step.stretch.h]])
+        slack = 1e-10 * max(1.0, abs(target))
+        if target > -np.inf and self.problem.log_loss(step.stretch.h[-1]) < target - slack:
+            rows = [self.problem.log_loss(row) for row in step.stretch.h]
+            losses = np.array([at.log_loss, *rows])
             shares.append(_crossing(lambda tau: _interpolate(losses, tau) - target))
         if not self.problem.is_square and np.isfinite(self.stops.t_end):
             slowness = self._slowness(at, step)
@@ -195,28 +192,36 @@ class Flow:
         origin, end, size = at.state, step.end, step.stretch.step
         if self.problem.is_square:
 
-            def dated(moment: float) -> tuple[float, float]:
-                t = origin.t + (moment - origin.clock)
-                return t, float(np.log(t)) if t > 0 else -np.inf
+            def dated(moments: Array) -> tuple[Array, Array]:
+                return _with_logs(origin.t + (moments - origin.clock))
 
             self.log.date(dated)
-            end.t, end.log_t = dated(end.clock)
+            end.t, end.log_t = _only(dated(np.array([end.clock])))
             if end.t >= self.stops.t_end * (1 - 4e-16):
                 end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
             return
         slowness = self._slowness(at, step)
 
-        def dated_slow(moment: float) -> tuple[float, float]:
-            tau = min((moment - origin.clock) / size, 1.0)
-            passed = clock.log_elapsed(slowness, size, tau)
-            log_t = float(np.logaddexp(origin.log_t, passed))
+        def dated_slow(moments: Array) -> tuple[Array, Array]:
+            shares = np.minimum((moments - origin.clock) / size, 1.0)
+            passed = np.array([clock.log_elapsed(slowness, size, tau) for tau in shares])
+            log_t = np.logaddexp(origin.log_t, passed)
             with np.errstate(over="ignore"):
-                return float(np.exp(log_t)), log_t
+                return np.exp(log_t), log_t
 
         self.log.date(dated_slow)
-        end.t, end.log_t = dated_slow(end.clock)
+        end.t, end.log_t = _only(dated_slow(np.array([end.clock])))
         if np.isfinite(self.stops.t_end) and end.log_t > np.log(self.stops.t_end) - 2e-11:
             end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
+
+
+def _with_logs(t: Array) -> tuple[Array, Array]:
+    with np.errstate(divide="ignore"):
+        return t, np.log(t)
+
+
+def _only(pair: tuple[Array, Array]) -> tuple[float, float]:
+    return float(pair[0][0]), float(pair[1][0])
 
 
 def _interpolate(values: Array, tau: float) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import Modes, State
-from reluflow.kernels.boundaries import settle
+from reluflow.kernels import boundaries
 from reluflow.trajectory import EVENT_DTYPE
 
 
@@ -21,7 +22,7 @@ class EventLog:
     """
 
     def __init__(self) -> None:
-        self.rows: list[tuple[float, float, int, int, int, str]] = []
+        self.rows: list[tuple[float, float, int, int, str]] = []
         self._pending: list[tuple[float, int, int, str]] = []
 
     def __len__(self) -> int:
@@ -41,6 +42,14 @@ class EventLog:
         elif old < 2 and old != new:
             self.add(clock, neuron, point, "activate" if new else "deactivate")
 
+    def crossings(
+        self, clocks: Array, neurons: NDArray[Any], points: NDArray[Any], modes: NDArray[Any]
+    ) -> None:
+        """Append crossings and starts of slides by their new modes."""
+        kinds = [("deactivate", "activate", "slide", "slide")[mode] for mode in modes.tolist()]
+        rows = zip(clocks.tolist(), neurons.tolist(), points.tolist(), kinds, strict=True)
+        self._pending.extend(rows)
+
     def compare(self, clock: float, neuron: int, before: Modes, after: Modes) -> None:
         """Append all changes of one neuron's row, its death included."""
         for point in np.flatnonzero(before != after):
@@ -48,10 +57,13 @@ class EventLog:
         if (before == 1).any() and not (after == 1).any():
             self.add(clock, neuron, -1, "die")
 
-    def date(self, log_time: Callable[[float], tuple[float, float]]) -> None:
-        """Give the pending events their times: ``log_time(clock) = (t, log_t)``."""
-        for clock, neuron, point, kind in self._pending:
-            self.rows.append((*log_time(clock), neuron, point, len(self.rows), kind))
+    def date(self, log_time: Callable[[Array], tuple[Array, Array]]) -> None:
+        """Give the pending events their times: ``log_time(clocks) = (t, log_t)``."""
+        if not self._pending:
+            return
+        t, log_t = log_time(np.array([row[0] for row in self._pending]))
+        whole = zip(t.tolist(), log_t.tolist(), self._pending, strict=True)
+        self.rows.extend((time, log, *row[1:]) for time, log, row in whole)
         self._pending.clear()
 
     def drop(self) -> None:
@@ -60,41 +72,20 @@ class EventLog:
 
     def array(self) -> NDArray[np.void]:
         """The structured array of API order; a death follows the neuron's last deactivation."""
-
-        def key(
-            row: tuple[float, float, int, int, int, str],
-        ) -> tuple[float, float, int, float, int]:
-            t, log_t, neuron, point, order, kind = row
-            return log_t, t, neuron, np.inf if kind == "die" else point, order
-
         out = np.empty(len(self.rows), EVENT_DTYPE)
-        for k, (t, log_t, neuron, point, _, kind) in enumerate(sorted(self.rows, key=key)):
-            out[k] = (t, log_t, neuron, point, kind)
-        return out
+        if self.rows:
+            columns = zip(*self.rows, strict=True)
+            for name, column in zip(EVENT_DTYPE.names or (), columns, strict=True):
+                out[name] = column
+        last = np.where(out["kind"] == "die", np.iinfo(np.int64).max, out["point"])
+        return out[np.lexsort((last, out["neuron"], out["t"], out["log_t"]))]
 
 
-def land(problem: Problem, state: State, neuron: int, points: Iterable[int]) -> None:
-    """Put a neuron exactly on the planes of ``points`` (and of those it slides on)."""
-    on = sorted({*points, *np.flatnonzero(state.mode[neuron] >= 2).tolist()})
-    if not on:
-        return
-    planes = problem.X[on]
-    own = problem.gram[np.ix_(on, on)]
-    w = state.w[neuron]
-    for _ in range(2):  # the second pass removes the rounding of the first
-        w = w - np.linalg.lstsq(own, planes @ w, rcond=1e-12)[0] @ planes
-    state.w[neuron] = w
-
-
-def decide(
-    problem: Problem, state: State, c: Array, neuron: int, on: NDArray[np.bool_], arrival: Array
-) -> Modes:
-    """Choose the modes of a neuron on its boundary points; returns the row as it was before."""
+def decide(problem: Problem, state: State, c: Array, neuron: int, on: NDArray[np.bool_]) -> Modes:
+    """Choose the modes of a neuron at rest on its boundary points; returns the row before."""
     before: Modes = state.mode[neuron].copy()
-    row = state.mode[neuron].copy()
-    settle(float(state.a[neuron]), c, problem.gram, row, on, arrival)
-    if not (row == 1).any():
-        row[row >= 2] = 0  # no force left: a neuron without active points is dead
-    state.mode[neuron] = row
-    land(problem, state, neuron, ())
+    boundaries.decide(
+        float(state.a[neuron]), state.w[neuron], state.mode[neuron], c, problem.X, problem.gram,
+        on, np.zeros(problem.n),
+    )  # fmt: skip
     return before

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.collocation import Start, speeds
+from reluflow.engines.flow.collocation import Start
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.kernels.frozen import drift
+from reluflow.kernels.frozen import any_below, drift
 from reluflow.losses import logsumexp
 
 # a plateau shorter than this many e-foldings is left to the coupled phase
@@ -33,7 +33,7 @@ class Plateau:
 
     def dormant(self, at: Start) -> NDArray[np.bool_] | None:
         """The neurons that move alone, or None where no worthwhile plateau begins."""
-        if self.problem.hidden:
+        if self.problem.hidden or not self._any_asleep(at):
             return None
         sizes = self._log_outputs(at.state)
         asleep = np.asarray(sizes < self.log_level - np.log(len(sizes)))
@@ -54,10 +54,16 @@ class Plateau:
             return None
         return asleep & living
 
+    def _any_asleep(self, at: Start) -> bool:
+        """Whether some living neuron is small: a cheap test that spares most steps the rest."""
+        state = at.state
+        level = self.log_level - float(np.log(0.5 * self.problem.longest * len(state.a)))
+        return bool(any_below(state.a, state.w, state.sigma, at.classes.cid, level))
+
     def walk(self, at: Start, moving: NDArray[np.bool_], limit: float) -> State:
         """Move the dormant neurons to the end of the plateau, or by ``limit`` of clock time."""
         state = at.state.copy()
-        z = at.z.copy()
+        z = at.neurons.z.copy()
         left = limit
         patience = 100.0 * (self.log_level - self._total(state, moving)) + 1e6
         for _ in range(2000):
@@ -129,8 +135,7 @@ class Plateau:
 
     def _speeds(self, at: Start) -> Array:
         """``|g_j|`` of every neuron (0 for dead ones)."""
-        moving = speeds(self.problem, at.classes, at.c)
-        return np.where(at.classes.cid >= 0, moving[at.classes.cid], 0.0)
+        return np.where(at.classes.cid >= 0, at.speeds[at.classes.cid], 0.0)
 
     def _fastest(self, state: State, c: Array, moving: NDArray[np.bool_]) -> float:
         g = np.where((state.mode == 1) & moving[:, None], c, 0.0) @ self.problem.X

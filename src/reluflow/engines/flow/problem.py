@@ -12,6 +12,7 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
+from reluflow.kernels.layout import Points
 from reluflow.losses import Loss, Square
 
 
@@ -26,23 +27,26 @@ class Problem:
         self.data, self.loss, self.hidden = data, loss, train == "hidden"
         self.n = data.n
         self.basis: Array | None = None
-        self.X: Array = np.ascontiguousarray(data.X)
+        self.X: Array = np.array(data.X, order="C")  # writable: one signature of the kernels
         if data.d > data.n:
             q, r = np.linalg.qr(data.X.T)
             self.basis, self.X = q, np.ascontiguousarray(r.T)
         self.d = self.X.shape[1]
-        self.y: Array = data.y
+        self.y: Array = np.array(data.y)
         self.gram: Array = np.ascontiguousarray(self.X @ self.X.T)
         self.lengths: Array = np.sqrt(np.diag(self.gram))
+        self.longest = float(self.lengths.max())
+        self.points = Points(self.X, self.gram, self.lengths, self.y)
         self.spectral_norm = float(np.linalg.norm(self.X, 2))
         self.is_square = isinstance(loss, Square)
+        self.is_logistic = loss.name == "logistic"
         self.kappa = loss.kappa(self.n) if isinstance(loss, Square) else 1.0
         self.output_scale = float(np.abs(self.y).max()) if self.is_square else 1.0
         if self.output_scale == 0.0:
             self.output_scale = 1.0
         self.force_scale = self.kappa * self.output_scale if self.is_square else 1.0
         # a bound on the speed |g| at a small start: one over the unit of clock time
-        self.rate = float(self.lengths.max())
+        self.rate = self.longest
         if self.is_square:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
 

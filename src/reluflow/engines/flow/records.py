@@ -113,10 +113,14 @@ class Records:
 def _stack(
     problem: Problem, net: Network, rows: list[tuple[State, float, float]]
 ) -> dict[str, NDArray[Any]]:
-    networks = [state.network(problem, net) for state, _, _ in rows]
-    names = ("a", "W", "log_scale", "log_scale_out")
+    states = [state for state, _, _ in rows]
+    scale = np.stack([state.sigma for state in states])
+    hidden = problem.hidden
     stacked: dict[str, NDArray[Any]] = {
-        name: np.stack([getattr(network, name) for network in networks]) for name in names
+        "a": np.stack([net.a if hidden else state.a for state in states]),
+        "W": np.stack([state.hidden_weights(problem) for state in states]),
+        "log_scale": scale,
+        "log_scale_out": np.stack([net.log_scale_out] * len(rows)) if hidden else scale.copy(),
     }
     stacked["mode"] = np.stack([state.mode for state, _, _ in rows])
     stacked["clock"] = np.array([state.clock for state, _, _ in rows])
@@ -155,7 +159,7 @@ def _at_times(run: Trajectory, times: Array) -> Trajectory:
             part.coupled.step = step
             part.run(Records(problem, run.net, 2, None), lambda *_: None)
             state, step = part.state, part.coupled.step
-        h = state.outputs(problem, state.preactivations(problem))
+        h = state.outputs(problem)
         rows.append((state, problem.log_loss(h), step))
     return replace(
         run,

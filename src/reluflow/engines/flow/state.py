@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
 from reluflow.errors import InputError
+from reluflow.kernels.classes import outputs
 from reluflow.network import Network
 
 Modes = NDArray[np.int8]
-LN2 = float(np.log(2.0))
 # a pre-activation this far below |(a, w)||x| is on the plane: rounding of the projection onto it
 ON_PLANE = 1e-13
 
@@ -50,42 +50,25 @@ class State:
             self.rest_sigma,
         )
 
-    def rescale(self) -> None:
-        """Move powers of two between weights and log scales, which is exact."""
-        top = np.maximum(np.abs(self.a), np.abs(self.w).max(axis=1))
-        exponent = np.where(top > 0, np.floor(np.log2(np.where(top > 0, top, 1.0))), 0.0)
-        exponent[np.abs(exponent) <= 2] = 0.0
-        if exponent.any():
-            factor = np.exp2(-exponent)
-            self.a *= factor
-            self.w *= factor[:, None]
-            self.sigma += exponent * LN2
-
-    def preactivations(self, problem: Problem) -> Array:
-        """``z_ji = w_j.x_i`` (m, n), exactly zero on sliding pairs."""
-        z = self.w @ problem.X.T
-        z[self.mode >= 2] = 0.0
-        return np.ascontiguousarray(z)
-
     def reach(self, problem: Problem) -> Array:
         """``|(a_j, w_j)| |x_i|`` (m, n): the natural unit of a pre-activation."""
         size = np.sqrt(self.a**2 + np.einsum("jd,jd->j", self.w, self.w))
         return np.asarray(size[:, None] * problem.lengths)
 
-    def weights(self, problem: Problem) -> Array:
-        """``exp(2 sigma)``, the factor of a neuron's output (1 when only hidden weights train)."""
-        with np.errstate(under="ignore", over="ignore"):
-            return np.asarray(np.exp(2.0 * self.sigma))
-
-    def outputs(self, problem: Problem, z: Array) -> Array:
+    def outputs(self, problem: Problem) -> Array:
         """Network outputs (n,): each neuron counts where its mode says active."""
-        return np.asarray((self.weights(problem) * self.a) @ np.where(self.mode == 1, z, 0.0))
+        return np.asarray(outputs(self.a, self.w, self.sigma, self.mode, problem.X)[2])
 
-    def network(self, problem: Problem, net: Network) -> Network:
-        """The state as a Network in the coordinates of the data."""
+    def hidden_weights(self, problem: Problem) -> Array:
+        """Hidden weights (m, d) in the coordinates of the data, without their scale."""
         W = self.w if problem.basis is None else self.w @ problem.basis.T
         if self.rest is not None:
             W = W + self.rest * np.exp(self.rest_sigma - self.sigma)[:, None]
+        return W
+
+    def network(self, problem: Problem, net: Network) -> Network:
+        """The state as a Network in the coordinates of the data."""
+        W = self.hidden_weights(problem)
         if problem.hidden:
             return Network(net.a, W, self.sigma, log_scale_out=net.log_scale_out)
         return Network(self.a, W, self.sigma)

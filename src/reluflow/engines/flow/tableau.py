@@ -16,6 +16,7 @@ from numpy.polynomial import legendre, polynomial
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.kernels.layout import Tables
 
 STAGES = 4
 
@@ -48,11 +49,10 @@ def _lagrange(nodes: Array) -> list[Array]:
 
 def lagrange_matrix(nodes: Array, at: Array) -> Array:
     """Matrix that takes values at ``nodes`` to values at ``at`` (barycentric products)."""
-    matrix = np.empty((len(at), len(nodes)))
-    for k, node in enumerate(nodes):
-        others = np.delete(nodes, k)
-        matrix[:, k] = np.prod((at[:, None] - others) / (node - others), axis=1)
-    return matrix
+    gaps = at[:, None, None] - nodes[None, None, :]
+    scale = nodes[:, None] - nodes[None, :]
+    same = np.eye(len(nodes), dtype=bool)
+    return np.asarray(np.prod(np.where(same, 1.0, gaps) / np.where(same, 1.0, scale), axis=2))
 
 
 def _integrals(nodes: Array, ends: Array) -> Array:
@@ -91,3 +91,7 @@ PATH_BERNSTEIN = np.stack(
 )
 # a force through its values at the start and the Radau nodes: its Bernstein form
 FORCE_BERNSTEIN = np.stack([_bernstein(p, STAGES) for p in _lagrange(START_RADAU)], axis=1)
+TABLES = Tables(
+    RADAU, RADAU_A, RADAU_TO_START, RADAU_TO_GAUSS, START_RADAU, GAUSS, GAUSS_A, GAUSS_B,
+    PATH_BERNSTEIN, FORCE_BERNSTEIN,
+)  # fmt: skip

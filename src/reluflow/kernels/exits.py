@@ -1,0 +1,162 @@
+r"""Where a path leaves the side it is on: exits of polynomials in Bernstein form.
+
+The coefficients of a polynomial in Bernstein form enclose its values, so a path whose coefficients
+all lie on one side never leaves it; otherwise the interval is halved until they change sign once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+
+# the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
+# coefficients below these; the tests compare them with the table
+BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
+
+
+@njit(cache=True, nogil=True)
+def _halves(coefficients: Array, left: Array, right: Array) -> None:
+    """Bernstein coefficients of the two halves of the interval (de Casteljau at 1/2)."""
+    size = len(coefficients)
+    for k in range(size):
+        right[k] = coefficients[k]
+    left[0] = right[0]
+    for r in range(1, size):
+        for k in range(size - r):
+            right[k] = 0.5 * (right[k] + right[k + 1])
+        left[r] = right[0]
+
+
+@njit(cache=True, nogil=True)
+def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
+    """Value of a Bernstein polynomial on [0, 1] (de Casteljau)."""
+    size = len(coefficients)
+    for k in range(size):
+        work[k] = coefficients[k]
+    for r in range(1, size):
+        for k in range(size - r):
+            work[k] = (1.0 - tau) * work[k] + tau * work[k + 1]
+    return float(work[0])
+
+
+@njit(cache=True, nogil=True)
+def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
+    """First point in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
+
+    Subdivision, leftmost half first, until the coefficients change sign once: no root is missed,
+    double ones included. Then bisection and secant by turns. Values within ``tiny`` of zero count
+    as the right side.
+    """
+    size = len(coefficients)
+    inside = True
+    for k in range(size):
+        if sign * coefficients[k] < -tiny:
+            inside = False
+    if inside:
+        return 2.0
+    stack = np.empty((56, size))
+    left = np.empty(56)
+    width = np.empty(56)
+    lower = np.empty(size)
+    upper = np.empty(size)
+    for k in range(size):
+        stack[0, k] = sign * coefficients[k] + tiny
+    left[0] = 0.0
+    width[0] = 1.0
+    top = 1
+    while top > 0:
+        top -= 1
+        changes = 0
+        for k in range(1, size):
+            if (stack[top, k] < 0.0) != (stack[top, k - 1] < 0.0):
+                changes += 1
+        if stack[top, 0] < 0.0:
+            return float(left[top])
+        if changes == 0:
+            continue
+        if changes == 1 or width[top] < 1e-14:
+            low, high = 0.0, 1.0
+            f_low, f_high = stack[top, 0], stack[top, size - 1]
+            for turn in range(100):
+                if high - low <= 1e-15 * (1.0 + left[top] / width[top] + high) or f_low == f_high:
+                    break
+                tau = low + (high - low) * (f_low / (f_low - f_high) if turn % 3 else 0.5)
+                tau = min(max(tau, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+                value = _bernstein_value(stack[top], tau, lower)
+                if value < 0.0:
+                    high, f_high = tau, value
+                else:
+                    low, f_low = tau, value
+            return float(left[top] + width[top] * high)
+        _halves(stack[top], lower, upper)
+        half = 0.5 * width[top]
+        for k in range(size):
+            stack[top, k] = upper[k]
+            stack[top + 1, k] = lower[k]
+        left[top + 1] = left[top]
+        left[top] += half
+        width[top] = half
+        width[top + 1] = half
+        top += 2
+    return 2.0
+
+
+@njit(cache=True, nogil=True)
+def first_boundary(
+    z: Array,
+    mode: Array,
+    j: int,
+    speed: Array,
+    step: float,
+    path: Array,
+    slack: Array,
+    coefficients: Array,
+) -> tuple[float, int]:
+    """Earliest exit (tau, point) of neuron j from its activation row; (2.0, -1) if none.
+
+    ``speed`` (S + 1, n) holds the time derivatives of its pre-activations at the start and at the
+    Gauss nodes; ``coefficients`` is scratch.
+    """
+    nodes, n = speed.shape
+    best = 2.0
+    where = -1
+    for i in range(n):
+        if mode[j, i] >= 2:
+            continue
+        sign = 1.0 if mode[j, i] == 1 else -1.0
+        # the line of the start speed, and a bound on all Bernstein coefficients of the rest
+        line = sign * z[j, i]
+        line = min(line, line + sign * step * speed[0, i])
+        rest = 0.0
+        for r in range(1, nodes):
+            rest += BOUND[r] * abs(speed[r, i] - speed[0, i])
+        if line > step * rest:
+            continue
+        start = z[j, i]
+        if abs(start) <= slack[i]:
+            start = 0.0
+        for k in range(path.shape[0]):
+            total = start
+            for r in range(nodes):
+                total += path[k, r] * step * speed[r, i]
+            coefficients[k] = total
+        tau = first_exit(coefficients, sign, slack[i])
+        if tau < best:
+            best = tau
+            where = i
+    return best, where
+
+
+@njit(cache=True, nogil=True)
+def first_flip(a: float, slope: Array, step: float, path: Array, coefficients: Array) -> float:
+    """First zero in (0, 1] of the output weight; 2.0 if none."""
+    if a == 0.0:
+        return 2.0
+    for k in range(path.shape[0]):
+        total = a
+        for r in range(len(slope)):
+            total += path[k, r] * step * slope[r]
+        coefficients[k] = total
+    return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))

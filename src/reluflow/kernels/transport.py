@@ -1,0 +1,133 @@
+r"""One neuron in a given force: collocation of its linear equation, S unknowns at a time.
+
+Neuron j obeys ``a' = w.g, w' = a g`` with ``g(t) = sum_i rho_i(t) x_i``. Neurons of one class
+share ``rho``. With ``b_l = w_0.g_l`` a collocation method with matrix ``A`` reduces to S unknowns
+per neuron, the output weights ``a_l`` at the nodes:
+
+    a_k = a_0 + H sum_l A_kl (b_l + H sum_q A_lq (g_l.g_q) a_q)
+
+so the S x S matrix ``I - H^2 A (A o (g g^T))`` is inverted once per class. The products come from
+the vectors ``g``, not from ``rho`` and the Gram matrix: near a limit ``g`` vanishes while ``rho``
+does not, and a long step multiplies what cancellation would leave by ``H^2``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+
+
+@njit(cache=True, nogil=True)
+def invert(matrix: Array) -> None:
+    """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
+    size = matrix.shape[0]
+    work = np.empty((size, 2 * size))
+    for p in range(size):
+        for q in range(size):
+            work[p, q] = matrix[p, q]
+            work[p, size + q] = 1.0 if p == q else 0.0
+    for p in range(size):
+        pivot = p
+        for q in range(p + 1, size):
+            if abs(work[q, p]) > abs(work[pivot, p]):
+                pivot = q
+        if pivot != p:
+            for q in range(2 * size):
+                work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
+        scale = 1.0 / work[p, p]
+        for q in range(2 * size):
+            work[p, q] *= scale
+        for r in range(size):
+            if r != p:
+                factor = work[r, p]
+                if factor != 0.0:
+                    for q in range(2 * size):
+                        work[r, q] -= factor * work[p, q]
+    for p in range(size):
+        for q in range(size):
+            matrix[p, q] = work[p, size + q]
+
+
+@njit(cache=True, nogil=True)
+def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
+    """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
+    classes, stages, d = g.shape
+    gg = np.zeros((classes, stages, stages))
+    inverse = np.zeros((classes, stages, stages))
+    for c in range(classes):
+        for k in range(stages):
+            inverse[c, k, k] = 1.0
+        if hidden:
+            continue
+        for k in range(stages):
+            for q in range(k, stages):
+                total = 0.0
+                for i in range(d):
+                    total += g[c, k, i] * g[c, q, i]
+                gg[c, k, q] = total
+                gg[c, q, k] = total
+        for k in range(stages):
+            for q in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += A[k, r] * A[r, q] * gg[c, r, q]
+                inverse[c, k, q] -= step * step * total
+        invert(inverse[c])
+    return gg, inverse
+
+
+@njit(cache=True, nogil=True)
+def slopes(
+    a: float,
+    b: Array,
+    gg: Array,
+    inverse: Array,
+    c: int,
+    step: float,
+    A: Array,
+    hidden: bool,
+    value: Array,
+    slope: Array,
+) -> None:
+    """Output weights and their time derivatives at the nodes of one neuron of class c.
+
+    ``b_k = w_0.g_k``; the results go to ``value`` and ``slope``. (Indices instead of slices: a
+    slice counts references, which costs more than the arithmetic of a neuron.)
+    """
+    stages = len(b)
+    if hidden:
+        for k in range(stages):
+            value[k] = a
+            slope[k] = 0.0
+        return
+    for k in range(stages):
+        total = a
+        for r in range(stages):
+            total += step * A[k, r] * b[r]
+        slope[k] = total
+    for k in range(stages):
+        total = 0.0
+        for r in range(stages):
+            total += inverse[c, k, r] * slope[r]
+        value[k] = total
+    for k in range(stages):
+        total = b[k]
+        for r in range(stages):
+            total += step * A[k, r] * gg[c, k, r] * value[r]
+        slope[k] = total
+
+
+@njit(cache=True, nogil=True)
+def node_speeds(a: float, value: Array, gam0: Array, gam: Array, c: int, out: Array) -> None:
+    """Time derivatives of the pre-activations of one neuron of class c: start and nodes.
+
+    ``gam0`` (C, ., n) has the products ``x.g`` at the start first, ``gam`` (C, S, n) at the nodes.
+    """
+    _, stages, n = gam.shape
+    for i in range(n):
+        out[0, i] = a * gam0[c, 0, i]
+    for r in range(stages):
+        for i in range(n):
+            out[r + 1, i] = value[r] * gam[c, r, i]
