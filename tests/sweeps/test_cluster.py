@@ -1,5 +1,6 @@
 """Workers: the same bytes as inline, and no point lost when they die."""
 
+import itertools
 import json
 import os
 import signal
@@ -40,6 +41,13 @@ def worker_processes():
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
+def listening():
+    """Addresses at which this process and its workers can be reached."""
+    found = [psutil.Process(), *worker_processes()]
+    sockets = [socket for process in found for socket in process.net_connections("tcp")]
+    return {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
+
+
 @pytest.fixture(scope="module")
 def inline(tmp_path_factory):
     path = tmp_path_factory.mktemp("inline")
@@ -64,7 +72,7 @@ def scheduler(tmp_path):
     """A scheduler and a worker as a user starts them, without any setting of ours."""
     environment = {**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "2"}
     place = tmp_path / "scheduler.json"
-    options = ["--scheduler-file", place, "--no-dashboard"]
+    options = ["--scheduler-file", place, "--dashboard-address", "127.0.0.1:0"]
     command = [sys.executable, "-W", "ignore", "-m", "distributed.cli.dask_scheduler"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
     started = [subprocess.Popen([*command, "--port", "0", *options], **quiet)]
@@ -97,7 +105,7 @@ def test_no_scheduler_at_the_address(tmp_path, monkeypatch):
 def test_a_scheduler_without_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 1.0)
     with (
-        LocalCluster(n_workers=0, protocol="tcp", dashboard_address=None) as empty,
+        LocalCluster(n_workers=0, protocol="tcp", dashboard_address="127.0.0.1:0") as empty,
         pytest.raises(InputError, match=r"has no workers\. Start some with `dask worker tcp"),
     ):
         execute(plan("square", 1), tmp_path, cluster=empty.scheduler_address)
@@ -163,11 +171,12 @@ def test_workers_killed_from_outside_lose_nothing(tmp_path, log):
 def test_a_signal_ends_busy_workers(tmp_path, log):
     """Points of ten minutes each: the sweep does not wait for them."""
     points = [*plan("square", 2).points, *plan("square", 4, pause=600.0).points]
-    stopped = []
+    stopped, heard = [], set()
 
     def stop():
         while len(computed(log)) < 3:
             time.sleep(0.05)
+        heard.update(listening())
         stopped.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -179,6 +188,7 @@ def test_a_signal_ends_busy_workers(tmp_path, log):
     thread.join()
     print(f"stopped after {took:.2f} s (aim: below 5)")
     assert worker_processes() == []
+    assert heard == {"127.0.0.1"}
     assert took < 60  # ten minutes if it had waited
 
 
@@ -193,7 +203,7 @@ class Future:
     def add_done_callback(self, function):
         function(self)
 
-    def result(self):
+    def result(self, timeout):
         if isinstance(self._outcome, Exception):
             raise self._outcome
         return self._outcome
@@ -221,7 +231,7 @@ class Client:
 
 
 def outcomes(client, count):
-    return [item for batch in dispatch.Dispatcher(client, plan("square", count).points).outcomes()
+    return [item for batch in dispatch.Dispatcher(plan("square", count).points).outcomes(client)
             for item in batch]  # fmt: skip
 
 
@@ -247,7 +257,7 @@ def test_points_under_way_are_bounded():
             yield point
 
     client = Client(threads=3, seconds=5.0)
-    stream = dispatch.Dispatcher(client, points()).outcomes()
+    stream = dispatch.Dispatcher(points()).outcomes(client)
     for k in range(1, 20):
         next(stream)
         assert len(read) <= k + 2 * 3
@@ -267,6 +277,36 @@ def test_the_guilty_point_is_found_in_its_group(allowed, deaths):
     assert f"died {deaths} times" in lost[0].error
     assert isinstance(found[0], Computed)
     assert isinstance(found[0].result, Encoded)
+
+
+def test_points_of_workers_that_never_came_back_are_handed_out_again(monkeypatch):
+    monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
+    monkeypatch.setattr(dispatch, "ABSENT_S", 0.03)
+    dispatcher, found = dispatch.Dispatcher(plan("square", 30).points), []
+    gone = Client(seconds=0.1)
+    stream = dispatcher.outcomes(gone)
+    found += next(stream)
+    answer = Future.add_done_callback
+    monkeypatch.setattr(Future, "add_done_callback", lambda self, function: None)
+    gone.threads = 0
+    with pytest.raises(dispatch.NoWorkersError):
+        found.extend(itertools.chain.from_iterable(stream))
+    monkeypatch.setattr(Future, "add_done_callback", answer)
+    for batch in dispatcher.outcomes(Client(seconds=0.1)):
+        found += batch
+    assert sorted(item.point.parameters["x"] for item in found) == list(range(30))
+
+
+def test_an_answer_that_never_comes_is_asked_for_again():
+    client, real = Client(), Client.submit
+    lost = [TimeoutError(), TimeoutError()]
+
+    def submit(*args, **more):
+        future = real(client, *args, **more)
+        return Future(lost.pop()) if lost else future
+
+    client.submit = submit
+    assert len(outcomes(client, 9)) == 9
 
 
 def test_a_scheduler_that_goes_away_is_said():

@@ -55,7 +55,6 @@ def test_the_seed_option_replaces_the_seed(toy, tmp_path):
 
 
 def test_failures_and_damage_are_said(toy, tmp_path):
-    # nothing of the plan fails its check, but the square loss blows up for no one: use a file
     store = Store(tmp_path / "s")
     point = next(Plan.load(toy).points)
     store.fail(point, "it broke")

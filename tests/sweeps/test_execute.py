@@ -34,6 +34,15 @@ def test_every_point_is_computed_once(tmp_path, log):
     assert [result.values["square"] for result in results] == [x * x for x in range(8)]
 
 
+def test_the_order_of_points_changes_nothing(tmp_path):
+    points = [*Plan.parse(SWEEP).points, *plan("square", 4).points]
+    execute(Plan.of("forth", points), tmp_path / "a", workers=0)
+    execute(Plan.of("back", points[::-1]), tmp_path / "b", workers=0)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    a, b = Store(tmp_path / "a"), Store(tmp_path / "b")
+    assert list(a.rows()) == list(b.rows())
+
+
 def test_a_point_listed_twice_is_computed_once(tmp_path, log):
     points = [*plan("square", 3).points, *plan("square", 3).points]
     summary = execute(Plan.of("twice", points), tmp_path / "s", workers=0)

@@ -236,6 +236,24 @@ def test_a_damaged_run_is_set_aside_on_load_and_never_over_another(tmp_path):
         store.put(point(2), {"x": 2})
 
 
+def test_a_damaged_run_of_a_store_in_use_is_left_where_it_is(tmp_path):
+    store, path = filled(tmp_path), Store(tmp_path).run_path(point(2))
+    flip(path)
+    with store.writer(), pytest.raises(FileError, match=r"checksum.*left where it is: .*in use by"):
+        Store(tmp_path).load(point(2))
+    assert path.is_file()
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch):
+    store, path = filled(tmp_path), Store(tmp_path).run_path(point(2))
+    flip(path)  # root may read everything: a bad file and a refusal stand for one without rights
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    for attempt in (store.refresh, lambda: store.load(point(2))):
+        with pytest.raises(FileError, match="Permission denied"):
+            attempt()
+    assert path.is_file()
+
+
 def test_a_damaged_run_found_while_rebuilding_is_told_by_the_next_refresh(tmp_path):
     store = filled(tmp_path)
     flip(store.run_path(point(2)))

@@ -19,7 +19,7 @@ from typing import Any
 from reluflow import files
 from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
 from reluflow.sweeps.compute import ONE_THREAD, Computed
-from reluflow.sweeps.dispatch import Dispatcher
+from reluflow.sweeps.dispatch import Dispatcher, NoWorkersError
 from reluflow.sweeps.point import Point
 
 CONNECT_S = 30
@@ -38,9 +38,15 @@ def compute_on(
             "workers need Dask. Install it with: pip install 'reluflow[sweep]', or compute in "
             "this process with workers=0 (--workers 0)."
         ) from None
-    session = _local(workers or os.cpu_count() or 1) if address is None else _remote(address)
-    with session as client, closing(Dispatcher(client, points).outcomes()) as batches:
-        yield from batches
+    dispatcher = Dispatcher(points)
+    while True:
+        session = _local(workers or os.cpu_count() or 1) if address is None else _remote(address)
+        try:
+            with session as client, closing(dispatcher.outcomes(client)) as batches:
+                yield from batches
+            return
+        except NoWorkersError:
+            continue  # new ones here; on a cluster, wait for them and say so if none comes
 
 
 @contextmanager
@@ -70,7 +76,7 @@ def _local(workers: int) -> Iterator[Any]:
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # loopback, any port
                 silence_logs=logging.CRITICAL,
                 local_directory=scratch,
             )

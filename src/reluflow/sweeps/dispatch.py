@@ -6,6 +6,7 @@ groups for each worker are under way, so memory does not grow with the plan.
 A worker that dies takes its group with it, and whatever was waiting for it: each of these points
 is then computed alone, with no more points under way than workers, and the last time with nothing
 else under way at all. A point under which three workers died is set aside; innocent ones finish.
+Dask starts a new worker for each that dies, but gives up if that one dies while it starts.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ GROUP_S = 1.5
 GROUP_BYTES = 16 * 2**20
 GROUP_LIMIT = 500
 LOOK_S = 5.0  # between two looks at the number of workers
+ABSENT_S = 20.0  # without any worker: a new one takes a few seconds to start
 
 
 class ClusterError(ReluflowError):
@@ -42,34 +44,45 @@ class Group:
     deaths: int = 0
 
 
+class NoWorkersError(Exception):
+    """The client has had no worker for a while; what was under way must be handed out again."""
+
+
 class Dispatcher:
     """The conversation with a Dask client: submits groups, collects outcomes.
 
     Parameters
     ----------
-    client : distributed.Client
-        Where to compute.
     points : iterator of Point
         What to compute; read only as far as needed.
     """
 
-    def __init__(self, client: Any, points: Iterator[Point]) -> None:
-        self._client = client
+    def __init__(self, points: Iterator[Point]) -> None:
+        self._client: Any = None
         self._points = points
-        self._suspects: deque[Group] = deque()
+        self._first: deque[Group] = deque()
         self._under_way: dict[Any, Group] = {}
         self._finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._size = 1
-        self._width, self._looked = 1, float("-inf")
+        self._width, self._looked, self._seen = 1, 0.0, 0.0
 
-    def outcomes(self) -> Generator[list[Computed], None, None]:
-        """Yield outcomes as groups end; the next group is on its way before they are stored."""
+    def outcomes(self, client: Any) -> Generator[list[Computed], None, None]:
+        """Yield outcomes as groups end; the next group is on its way before they are stored.
+
+        Raises `NoWorkersError` when the client loses its last worker; call it again with another.
+        """
+        self._client, self._finished = client, queue.SimpleQueue()
+        self._looked, self._seen = float("-inf"), time.monotonic()
+        self._first.extend(self._under_way.values())
+        self._under_way.clear()
         self._fill()
         while self._under_way:
             try:
                 future = self._finished.get(timeout=LOOK_S)
             except queue.Empty:
-                self._fill()
+                self._workers()
+                if time.monotonic() - self._seen > ABSENT_S:
+                    raise NoWorkersError from None
                 continue
             done = self._collect(future, self._under_way.pop(future))
             self._fill()
@@ -78,11 +91,11 @@ class Dispatcher:
 
     def _fill(self) -> None:
         width = self._workers()
-        while self._suspects:
-            alone = self._suspects[0].deaths == ATTEMPTS - 1
+        while self._first:
+            alone = self._first[0].deaths == ATTEMPTS - 1
             if len(self._under_way) >= (1 if alone else width):
                 return
-            self._submit(self._suspects.popleft())
+            self._submit(self._first.popleft())
         while len(self._under_way) < 2 * width:
             points = tuple(itertools.islice(self._points, self._size))
             if not points:
@@ -99,7 +112,10 @@ class Dispatcher:
         from distributed import KilledWorker
 
         try:
-            answers = future.result()
+            answers = future.result(timeout=ABSENT_S)
+        except TimeoutError:  # its worker died before it could answer: ask again
+            self._first.append(group)
+            return []
         except KilledWorker as error:
             return self._blame(group, error.allowed_failures + 1)
         except Exception as error:
@@ -121,11 +137,11 @@ class Dispatcher:
     def _blame(self, group: Group, deaths: int) -> list[Computed]:
         """Points of a lost group are tried alone; one that was alone three times is set aside."""
         if len(group.points) > 1:
-            self._suspects.extend(Group((point,), min(deaths, 1)) for point in group.points)
+            self._first.extend(Group((point,), min(deaths, 1)) for point in group.points)
             return []
         total = group.deaths + deaths
         if total < ATTEMPTS:
-            self._suspects.append(Group(group.points, total))
+            self._first.append(Group(group.points, total))
             return []
         cause = (
             f"the process that computed it died {total} times: out of memory, killed from outside, "
@@ -143,7 +159,9 @@ class Dispatcher:
 
     def _workers(self) -> int:
         """How many threads the cluster has; it may grow and shrink."""
-        if time.monotonic() - self._looked > LOOK_S:
-            self._looked = time.monotonic()
-            self._width = max(1, sum(self._client.nthreads().values()))
+        now = time.monotonic()
+        if now - self._looked >= LOOK_S:
+            self._looked, found = now, sum(self._client.nthreads().values())
+            self._width = max(1, found)
+            self._seen = now if found else self._seen
         return self._width

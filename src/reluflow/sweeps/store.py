@@ -80,12 +80,16 @@ class Store:
         try:
             return upkeep.read(path)
         except FileError as error:
+            damage = str(error)
+        try:
             with self.writer() as index:
                 aside = upkeep.put_aside(self.path, path, index)
-            raise FileError(
-                f"{error} It was moved to {aside}; run the sweep again, which computes what is "
-                "missing."
-            ) from None
+        except FileError as error:
+            raise FileError(f"{damage} It was left where it is: {error}") from None
+        raise FileError(
+            f"{damage} It was moved to {aside}; run the sweep again, which computes what is "
+            "missing."
+        )
 
     def results(self, points: Iterable[Point]) -> Iterator[Result]:
         """The results of these points in this order; points without one are left out."""

@@ -55,6 +55,8 @@ def read(path: Path) -> outcome.Result:
 
 def put_aside(root: Path, path: Path, index: Index) -> Path:
     """Move a damaged file to ``damaged``, never over another one, and forget its row."""
+    if not os.access(path, os.R_OK):
+        raise FileError(f"cannot read {path} (Permission denied). Change its permissions.")
     folder = root / "damaged"
     try:
         folder.mkdir(exist_ok=True)
@@ -78,8 +80,6 @@ def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
         now = stamp(path)
         if path.stem in known and known[path.stem][1:] == now:
             continue
-        if not os.access(path, os.R_OK):
-            raise FileError(f"cannot read {path} (Permission denied). Change its permissions.")
         try:
             result = read(path)
         except FileError:
