@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from reluflow.checks import Array
-from reluflow.kernels.boundaries import settle, slide_forces
+from reluflow.kernels.boundaries import land, settle, slide_forces
 
 NEVER = 1e308
 
@@ -152,9 +152,16 @@ def drift(
             a[j] = 0.5 * (plus - minus)
             for q in range(d):
                 w[j, q] = w[j, q] * shrink + new_p * g[q] / speed
+            # on its planes exactly, and pre-activations from the weights: carried on their own the
+            # two part where a neuron shrinks below its rounding
             for i in range(n):
-                xi = gam[i] / speed
-                z[j, i] = (z[j, i] - p * xi) * shrink + new_p * xi
+                on[i] = mode[j, i] >= 2 or i == where
+            land(w[j], on, X, gram)
+            for i in range(n):
+                z[j, i] = 0.0
+                if not on[i]:
+                    for q in range(d):
+                        z[j, i] += w[j, q] * X[i, q]
             top = abs(a[j])
             for q in range(d):
                 top = max(top, abs(w[j, q]))
@@ -171,7 +178,6 @@ def drift(
             time += boost / speed
             if where < 0:
                 break
-            z[j, where] = 0.0
             repeats = repeats + 1 if boost == 0.0 else 0
             if repeats > 2 * n + 2:
                 break

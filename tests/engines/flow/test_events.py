@@ -344,3 +344,37 @@ def test_alignment_events_are_those_of_the_yardsticks(log_scale):
         mine = run.events[(run.events["neuron"] == j) & (run.events["point"] >= 0)]
         assert mine["point"].tolist() == list(lines.order[j])
         np.testing.assert_allclose(mine["t"], lines.times[j], rtol=1e-9)
+
+
+# ---------------------------------------------------------------------- slides that end, or not
+
+
+def test_a_light_slide_is_not_released_by_a_loose_tolerance():
+    rng = np.random.default_rng(5033)
+    n, d, m = 4, 3, 3
+    X, y = rng.normal(size=(n, d)), 2.0 * rng.normal(size=n)
+    W = rng.normal(size=(m, d))
+    a = rng.choice([-1, 1], m) * np.linalg.norm(W, axis=1)
+    size = 0.5 * np.array([1.0, 1e-7, 1e-7])
+    problem = Small(X, y, a * size, W * size[:, None], "square", 6.0)
+    found = [kinds(problem.flow(rtol=rtol).events) for rtol in (1e-4, 1e-6, 1e-8, 1e-10)]
+    assert len(found[0]) == 11
+    assert all(one == found[0] for one in found)
+
+
+def test_a_weight_that_settles_at_an_end_of_the_box_is_not_released():
+    rng = np.random.default_rng(3)
+    data = rf.Dataset(rng.normal(size=(5, 3)), rng.normal(size=5))
+    net = rf.Network(rng.normal(size=8), rng.normal(size=(8, 3)), -1000.0)
+    assert {len(rf.flow(data, net, rtol=r).events) for r in (1e-8, 1e-9, 1e-10, 1e-11)} == {18}
+
+
+def test_all_planes_that_meet_at_zero_are_crossed_at_once_at_any_tolerance():
+    # a neuron of two inputs that slides reaches w = 0; at 1e-3 it is light when it gets there
+    rng = np.random.default_rng(1444)
+    problem = Small(rng.normal(size=(4, 2)), 2.0 * rng.normal(size=4), 1.5 * rng.normal(size=2),
+                    0.7 * rng.normal(size=(2, 2)), "square", 10.0)  # fmt: skip
+    for rtol in (1e-3, 1e-8):
+        last = problem.flow(rtol=rtol).events[-3:]
+        assert kinds(last) == [(0, 0, "deactivate"), (0, 2, "activate"), (0, 3, "deactivate")]
+        assert len(set(last["t"])) == 1

@@ -257,3 +257,14 @@ def test_rotated_data_give_the_rotated_result(case):
     turned[:, 1:] = turned[:, 1:] @ Q.T
     assert np.linalg.norm(turned - exact) / np.linalg.norm(exact) <= 1e-7
     assert same_events(base.events, other.events)
+
+
+def test_long_slides_stay_on_their_planes():
+    rng = np.random.default_rng(2)
+    X, y, W = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=(12, 3))
+    a = rng.choice([-1, 1], 12) * np.linalg.norm(W, axis=1)
+    run = rf.flow(rf.Dataset(X, y), rf.Network(a, W, -2000.0), record=5000)
+    W, mode = run.states["W"], run.states["mode"]
+    lengths = np.linalg.norm(W, axis=2)[..., None] * np.linalg.norm(X, axis=1)
+    assert (mode >= 2).sum() > 100
+    assert np.abs((W @ X.T) / lengths)[mode >= 2].max() <= 1e-15

@@ -86,8 +86,8 @@ class Coupled:
         """Take one step of at most ``limit`` and carry out the events at its end."""
         problem = self.problem
         # rounding of the forces, times the step, must stay far below the tolerance
-        felt = np.asarray(at.classes.active.any(axis=0))
-        felt[at.classes.point] = True
+        # (a sliding point is felt through the active ones that its plane balances, not by itself)
+        felt = at.classes.active.any(axis=0)
         noise = 2e-16 * float((np.abs(at.c) * problem.lengths)[felt].sum())
         step = min(self.step, self.calm, limit, 0.03 * self.rtol / max(noise, 1e-300))
         aim: Event | None = None
