@@ -26,7 +26,7 @@ def kill_at_random(stop, seed, mean_s, deaths):
 @pytest.mark.long
 def test_workers_that_die_all_the_time(tmp_path):
     work, stop, deaths = plan("square", 1500, pause=0.05), threading.Event(), []
-    killer = threading.Thread(target=kill_at_random, args=(stop, 0, 3.0, deaths))
+    killer = threading.Thread(target=kill_at_random, args=(stop, 0, 8.0, deaths))
     killer.start()
     try:
         first = execute(work, tmp_path / "s", workers=2)

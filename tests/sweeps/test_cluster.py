@@ -111,6 +111,19 @@ def test_a_scheduler_without_workers(tmp_path, monkeypatch):
         execute(plan("square", 1), tmp_path, cluster=empty.scheduler_address)
 
 
+def test_workers_that_cannot_be_started_are_said(tmp_path, monkeypatch):
+    tries = []
+
+    def broken(**options):
+        tries.append(options["n_workers"])
+        raise RuntimeError("Worker failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", broken)
+    with pytest.raises(dispatch.ClusterError, match=r"2 worker processes cannot be started"):
+        execute(plan("square", 1), tmp_path, workers=2)
+    assert tries == [2, 2, 2]
+
+
 class Answers:
     """A client whose workers report given versions."""
 

@@ -19,7 +19,7 @@ from typing import Any
 from reluflow import files
 from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
 from reluflow.sweeps.compute import ONE_THREAD, Computed
-from reluflow.sweeps.dispatch import Dispatcher, NoWorkersError
+from reluflow.sweeps.dispatch import ATTEMPTS, ClusterError, Dispatcher, NoWorkersError
 from reluflow.sweeps.point import Point
 
 CONNECT_S = 30
@@ -52,10 +52,8 @@ def compute_on(
 @contextmanager
 def _local(workers: int) -> Iterator[Any]:
     """Worker processes with one thread each, ended with the block."""
-    from multiprocessing import resource_tracker
-
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
 
     settings = {
         # before NumPy loads in the worker: its BLAS reads these once
@@ -68,18 +66,7 @@ def _local(workers: int) -> Iterator[Any]:
         _quiet(),
         tempfile.TemporaryDirectory(prefix="reluflow-", ignore_cleanup_errors=True) as scratch,
     ):
-        # workers inherit the blocked signals: Ctrl-C reaches every process of a terminal, and the
-        # driver alone decides what it means. The tracker unblocks them when it starts: start it now
-        resource_tracker.ensure_running()
-        with _undisturbed():
-            cluster = LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # loopback, any port
-                silence_logs=logging.CRITICAL,
-                local_directory=scratch,
-            )
+        cluster = _started(workers, scratch)
         try:
             with Client(cluster, set_as_default=False) as client:
                 yield client
@@ -87,6 +74,38 @@ def _local(workers: int) -> Iterator[Any]:
             with _undisturbed(), contextlib.suppress(TimeoutError):
                 _kill(cluster)
                 cluster.close(timeout=CLOSE_S)
+
+
+def _started(workers: int, scratch: str) -> Any:
+    """A cluster of local processes; more tries if one of them dies while it starts.
+
+    Workers inherit the blocked signals: Ctrl-C reaches every process of a terminal, and the driver
+    alone decides what it means.
+    """
+    from multiprocessing import resource_tracker
+
+    from distributed import LocalCluster
+
+    resource_tracker.ensure_running()  # it unblocks the signals of the thread that starts it
+    attempt = 1
+    while True:
+        try:
+            with _undisturbed():
+                return LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address="127.0.0.1:0",  # loopback, any port
+                    silence_logs=logging.CRITICAL,
+                    local_directory=scratch,
+                )
+        except (OSError, RuntimeError) as error:
+            attempt += 1
+            if attempt > ATTEMPTS:
+                raise ClusterError(
+                    f"{workers} worker processes cannot be started ({error}). Use fewer, or "
+                    "compute in this process with workers=0 (--workers 0)."
+                ) from error
 
 
 @contextmanager

@@ -33,7 +33,7 @@ ABSENT_S = 20.0  # without any worker: a new one takes a few seconds to start
 
 
 class ClusterError(ReluflowError):
-    """The scheduler is gone; what was finished is stored."""
+    """There is nobody to compute; what was finished is stored."""
 
 
 @dataclass(frozen=True)
