@@ -13,7 +13,7 @@ export NUMBA_NUM_THREADS := 1
 .PHONY: demo test test-long test-browser bench format clean
 
 demo: $(VENV)/all
-	$(BIN)/python examples/demo.py
+	$(BIN)/reluflow study correlated
 
 test: $(VENV)/dev
 	$(BIN)/ruff format --check .

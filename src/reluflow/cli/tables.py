@@ -136,7 +136,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
 
 
 def claim_table(report: Report) -> Table:
-    """Every assumption and claim with its verdict, and the sentence where one is needed."""
+    """Every assumption and claim with its verdict; the notes of those that do not simply hold."""
     counts = ", ".join(
         f"{count} {name.lower().replace('_', ' ')}"
         for name, count in report.counts().items()
@@ -147,7 +147,8 @@ def claim_table(report: Report) -> Table:
         table.add_column(head, no_wrap=head != "statement", overflow="fold")
     for rows in (report.assumptions, report.checks):
         for check in rows:
-            note = f"\n[dim]{escape(check.note)}[/]" if check.note else ""
+            told = check.note and check.verdict is not Verdict.PASS
+            note = f"\n[dim]{escape(check.note)}[/]" if told else ""
             table.add_row(
                 escape(check.id),
                 f"[{COLOURS[check.verdict]}]{check.verdict.value.lower().replace('_', ' ')}[/]",

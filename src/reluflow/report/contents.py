@@ -131,7 +131,7 @@ def _run(item: LabelledRun) -> dict[str, Any]:
         "loss": size_of(float(run.log_loss[-1])),
         "end": f"{unit} = {size_of(float(run.log_t[-1]))}",
         "events": len(run.events),
-        "limit_error": shown(None if math.isnan(run.limit_error) else run.limit_error),
+        "limit_error": shown(None if math.isnan(run.limit_error) else run.limit_error, 2),
     }
 
 
