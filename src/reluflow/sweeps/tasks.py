@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reluflow.checks import nearest
@@ -105,27 +104,9 @@ def train(parameters: Mapping[str, Any], seed: int) -> Trajectory:
 
 def prepare(parameters: Mapping[str, Any], seed: int) -> spec.Task:
     """Check a document and build its data, network and loss."""
-    from reluflow import losses, spec
-    from reluflow.builders import build_data, build_network
+    from reluflow import spec
 
-    raw = {**parameters, "seed": seed}
-    document = spec.check(raw)
-    data = build_data(document.data, Path(), document.seed)
-    net = build_network(document.network, data, Path(), document.seed)
-    factor = {} if document.loss.factor is None else {"factor": document.loss.factor}
-    loss = losses.from_dict({"name": document.loss.name, **factor})
-    if factor and not isinstance(loss, losses.Square):
-        raise InputError(f"`$.loss.factor` is {factor['factor']!r}, but the {loss.name} loss is a "
-                         "mean and has none. Remove it.")  # fmt: skip
-    loss.check_data(data.X, data.y)
-    return spec.Task(
-        name=document.name or "run",
-        data=data,
-        net=net,
-        loss=loss,
-        engine=document.engine,
-        provenance={"spec": raw, "seed": seed},
-    )
+    return spec.build({**parameters, "seed": seed})
 
 
 def echo(parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
