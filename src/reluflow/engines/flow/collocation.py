@@ -35,6 +35,8 @@ from reluflow.engines.flow.state import ON_PLANE, Modes, State
 from reluflow.kernels import collocation as kernel
 from reluflow.kernels.carrying import advance
 from reluflow.kernels.layout import Neurons, Rows
+from reluflow.kernels.margins import solve_margin
+from reluflow.kernels.starts import prepare
 
 # below this product of step and stiffness plain iteration converges fast enough
 PICARD_LIMIT = 1e-3
@@ -108,7 +110,7 @@ class Moved(NamedTuple):
 
 def begin(problem: Problem, state: State) -> Start:
     """Collect the quantities at the start of a step; rescales the state."""
-    *rows, z, weight, h, c, K, speeds, scales = kernel.prepare(
+    *rows, z, weight, h, c, K, speeds, scales = prepare(
         state.a, state.w, state.sigma, state.mode, problem.points, problem.is_square,
         problem.is_logistic, problem.kappa, problem.hidden,
     )  # fmt: skip
@@ -142,7 +144,7 @@ def solve(
         )  # fmt: skip
     else:
         goal = max(1e-3 * rtol, at.rounding)
-        iterations, h, c, bend = kernel.solve_margin(
+        iterations, h, c, bend = solve_margin(
             at.neurons, at.classes, problem.points, tableau.TABLES, at.h, at.c, at.kernel, stiff,
             problem.is_logistic, step, bend, ratio, goal, at.rounding, problem.hidden,
         )  # fmt: skip

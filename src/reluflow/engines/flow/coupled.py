@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import collocation, tableau
 from reluflow.engines.flow.collocation import Start, Stretch
-from reluflow.engines.flow.events import EventLog, decide
+from reluflow.engines.flow.events import EventLog
+from reluflow.engines.flow.outcomes import Event, Outcomes, size_of
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import ON_PLANE, Modes, State
-from reluflow.kernels import boundaries
+from reluflow.engines.flow.state import State
 from reluflow.kernels.carrying import light_ones, releases
 from reluflow.kernels.classes import spread
 
@@ -42,25 +42,6 @@ class Counters:
     landings: int = 0
 
 
-class Event(NamedTuple):
-    """An event of a tried step: ``tau`` in it, who, and which point (-1: output weight zero).
-
-    ``release`` marks the end of a slide; ``who`` is then a class, otherwise a neuron, ``unit``
-    the size of its force, ``up`` whether it ends on the active side.
-    """
-
-    tau: float
-    who: int
-    point: int
-    release: bool = False
-    unit: float = 1.0
-    up: bool = False
-
-    def same(self, other: Event) -> bool:
-        """Whether it is the same event at another time."""
-        return (self.who, self.point, self.release) == (other.who, other.point, other.release)
-
-
 class Step(NamedTuple):
     """A step taken: the solved stretch and the state at its end."""
 
@@ -75,12 +56,12 @@ class Coupled:
         self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
         self.step = FIRST * rtol ** (1.0 / ORDER) / problem.rate
         self.calm = np.inf  # a step in which the neurons that cross are light, if it was asked for
-        self.crowd = 1  # light events of the last step: the tolerance is shared among them
         self.tol_event = max(0.01 * rtol, 1e-12)
         self.tol_release = max(0.1 * rtol, 1e-11)
         # the forces are known to a few times the tolerance: a weight that settles at an end of
         # [0, 1] would be released by their error, and slide again at once
         self.sure_release = max(5.0 * rtol, 1e-11)
+        self.outcomes = Outcomes(problem, log, self.sure_release)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events at its end."""
@@ -134,7 +115,7 @@ class Coupled:
                     step = min(step + min(more, 0.5 * step), limit)
                     continue
             self._accept(stretch, bool(events), len(moved.crossings))
-            self._carry_out(at, stretch, end, moved, events)
+            self.outcomes.carry_out(at, stretch, end, moved, events)
             return Step(stretch, end)
         raise FloatingPointError("a step of the flow could not be completed")
 
@@ -176,7 +157,7 @@ class Coupled:
 
     def _light_bound(self) -> float:
         """Largest size of a light neuron, times the square of the boost."""
-        share = 0.1 * self.rtol * self.problem.output_scale / float(np.sqrt(self.crowd))
+        share = 0.1 * self.rtol * self.problem.output_scale / float(np.sqrt(self.outcomes.crowd))
         return share / (0.05 * self.problem.longest**2)
 
     def _light_share(
@@ -188,7 +169,7 @@ class Coupled:
         """
         if event.release or event.point < 0 or settled[event.who]:
             return 0.0
-        size = float(at.neurons.weight[event.who]) * _size(at.state, event.who) ** 2
+        size = float(at.neurons.weight[event.who]) * size_of(at.state, event.who) ** 2
         classes, k = at.classes, at.classes.cid[event.who]
         if classes.begin[k + 1] - classes.begin[k] > 1:
             return 0.0
@@ -218,7 +199,7 @@ class Coupled:
         """How far the end of the step is from the event, as an angle or a sliding weight."""
         if event.release:
             return self._hold(at, stretch.c[-1], event) + self.tol_release
-        norm = _size(end, event.who)
+        norm = size_of(end, event.who)
         if event.point < 0:
             return float(end.a[event.who]) / norm
         z = float(end.w[event.who] @ self.problem.X[event.point])
@@ -231,7 +212,7 @@ class Coupled:
             change = self._hold(at, stretch.c[-1], event) - self._hold(at, earlier, event)
             return abs(change) / (0.05 * stretch.step)
         rho = spread(stretch.c[-1:], at.classes)[at.classes.cid[event.who], 0]
-        norm = _size(end, event.who)
+        norm = size_of(end, event.who)
         if event.point < 0:
             return abs(float(rho @ (self.problem.X @ end.w[event.who]))) / norm
         pull = float(end.a[event.who] * (rho @ self.problem.gram[event.point]))
@@ -254,91 +235,3 @@ class Coupled:
             moved.a, moved.w, was.sigma.copy(), moved.mode, was.t, was.log_t,
             was.clock + stretch.step, was.rest, was.rest_sigma,
         )  # fmt: skip
-
-    def _carry_out(
-        self,
-        at: Start,
-        stretch: Stretch,
-        end: State,
-        moved: collocation.Moved,
-        events: list[Event],
-    ) -> None:
-        """Log the light crossings and change the modes of the events at the end of the step."""
-        self.crowd = 1 + len(moved.crossings)
-        if len(moved.crossings):
-            self._log_crossings(at.state.clock, stretch.step, end, moved.crossings)
-        if not events:
-            return
-        c = self.problem.forces(end.outputs(self.problem))
-        for event in events:
-            if event.release:
-                for j in np.flatnonzero(at.classes.cid == event.who).tolist():
-                    if end.mode[j, event.point] >= 2:
-                        self._release(end, c, j, event)
-            elif event.point < 0:
-                self._flip(end, c, event.who)
-            else:
-                self._arrive(end, c, event.who, event.point)
-
-    def _log_crossings(self, clock: float, step: float, end: State, rows: Array) -> None:
-        """Write down what light neurons did inside the step; put new slides on their planes."""
-        when = clock + rows[:, 0] * step
-        who = rows[:, 1].astype(np.int64)
-        self.log.crossings(when, who, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64))
-        for j in np.unique(who[rows[:, 3] >= 2]):
-            boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
-        for j in np.unique(who[~(end.mode[who] == 1).any(axis=1)]).tolist():
-            self.log.add(float(when[who == j].max()), j, -1, "die")
-
-    def _arrive(self, end: State, c: Array, j: int, i: int) -> None:
-        """One neuron reaches the plane of point i."""
-        if end.mode[j, i] >= 2 or not (end.mode[j] == 1).any():
-            return  # an event at the same instant has already decided
-        before = end.mode[j].copy()
-        near = ON_PLANE * _size(end, j)
-        X, gram = self.problem.X, self.problem.gram
-        boundaries.arrive(float(end.a[j]), end.w[j], end.mode[j], c, X, gram, i, near)
-        self.log.compare(end.clock, j, before, end.mode[j])
-
-    def _flip(self, end: State, c: Array, j: int) -> None:
-        """An output weight passes zero: attracting and repelling planes change roles."""
-        self.log.add(end.clock, j, -1, "flip")
-        came = 1.0 if end.a[j] > 0 else -1.0
-        on = end.mode[j] >= 2
-        if on.any():
-            # the sign it will have: that of its slope, opposite to the one it had
-            slope = float(c @ np.where(end.mode[j] == 1, self.problem.X @ end.w[j], 0.0))
-            end.a[j] = np.sign(slope) or -came
-            before = decide(self.problem, end, c, j, on)
-            self.log.compare(end.clock, j, before, end.mode[j])
-        end.a[j] = 0.0
-
-    def _release(self, end: State, c: Array, j: int, event: Event) -> None:
-        """A sliding weight reaches 0 or 1: the neuron leaves the plane of that point.
-
-        Its other planes hold it as before if they can; otherwise the box rule decides anew. If by
-        the forces of the end state the weight is still inside, the slide goes on.
-        """
-        w = end.w[j].copy()
-        before = decide(self.problem, end, c, j, end.mode[j] >= 2)
-        if end.mode[j, event.point] < 2:
-            alone = before.copy()
-            alone[event.point] = 1 if event.up else 0
-            if self._holds(c, alone):
-                end.mode[j], end.w[j] = alone, w
-        self.log.compare(end.clock, j, before, end.mode[j])
-
-    def _holds(self, c: Array, row: Modes) -> bool:
-        """Whether a living row slides with all weights in [0, 1], as far as forces are known."""
-        rho = np.empty(self.problem.n)
-        boundaries.slide_forces(c, self.problem.gram, row, rho)
-        held = row >= 2
-        scale = self.problem.force_scale if self.problem.is_square else 0.0
-        slack = self.sure_release * np.maximum(np.abs(c), scale)
-        inside = np.minimum(rho * np.sign(c), (c - rho) * np.sign(c)) >= -slack
-        return bool((row == 1).any() and inside[held].all())
-
-
-def _size(state: State, j: int) -> float:
-    """``|(a_j, w_j)|``, never zero."""
-    return max(float(np.sqrt(state.a[j] ** 2 + state.w[j] @ state.w[j])), 1e-300)

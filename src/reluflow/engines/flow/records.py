@@ -16,7 +16,7 @@ from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
 
 if TYPE_CHECKING:
-    from reluflow.engines.flow.driver import Flow
+    from reluflow.engines.flow.run import Flow
 
 MEMORY_BYTES = 256 * 2**20
 
@@ -144,7 +144,7 @@ def _at_times(run: Trajectory, times: Array) -> Trajectory:
     """The same run with records at chosen times only (those it reached)."""
     from dataclasses import replace
 
-    from reluflow.engines.flow.driver import Flow, Stops
+    from reluflow.engines.flow.run import Flow, Stops
 
     reached = times[times <= run.t[-1]]
     rows: list[tuple[State, float, float]] = []

@@ -84,6 +84,8 @@ RADAU_TO_START = lagrange_matrix(RADAU, np.array([0.0]))[0]
 RADAU_TO_GAUSS = lagrange_matrix(RADAU, GAUSS)
 # For events the known start value is a node too: a path then leaves a plane in the true direction.
 START_RADAU = np.concatenate([[0.0], RADAU])
+# monomial coefficients of the polynomial through values at the start and the Radau nodes
+START_RADAU_MONOMIALS = np.stack(_lagrange(START_RADAU), axis=1)
 START_GAUSS = np.concatenate([[0.0], GAUSS])
 # a path is start + sum_l (integral of basis l) * slope_l: its Bernstein form
 PATH_BERNSTEIN = np.stack(
