@@ -68,7 +68,7 @@ def _imbalance(run: Trajectory) -> float:
 def _reversals(run: Trajectory) -> int:
     """Sign changes, events that activate, and recorded coordinates that came back to life."""
     flips = int((np.sign(run.states["a"]) != np.sign(run.states["a"][0])).any(axis=0).sum())
-    events = int(np.isin(run.events["kind"], ("activate", "slide", "release", "flip")).sum())
+    events = int(np.isin(run.events["kind"], ("activate", "flip")).sum())
     c, _ = recorded_coordinates(run)
     closed = closing_times(run)
     inactive = (closed[None] <= run.t[:, None, None]) | (c < -NOISE)
