@@ -53,6 +53,9 @@ class Flow:
         self.coupled = Coupled(problem, rtol, self.counters, self.log)
         self.seconds = {"plateau": 0.0, "coupled": 0.0}
         self.plateaus = 0
+        # a stop at a log-loss is reached within this on either side: nearer, rounding of residuals
+        # decides, and steps towards the exact value would go on forever
+        self.close = 1e-10 * max(1.0, abs(stops.log_loss)) if stops.log_loss > -np.inf else 0.0
         self.log_t_end = np.log(stops.t_end) if np.isfinite(stops.t_end) else np.inf
 
     def start_modes(self) -> None:
@@ -77,7 +80,7 @@ class Flow:
         while True:
             log_loss = at.log_loss
             tick(self.state.log_t, log_loss)
-            if log_loss <= self.stops.log_loss and np.isfinite(self.stops.log_loss):
+            if np.isfinite(self.stops.log_loss) and log_loss <= self.stops.log_loss + self.close:
                 return Status.STOP_LOSS, np.nan
             if self.state.log_t >= self.log_t_end:
                 return Status.T_END, np.nan
@@ -162,8 +165,7 @@ class Flow:
         """Share of the step at which a stop lies, if it lies clearly inside."""
         target = self.stops.log_loss
         shares = []
-        slack = 1e-10 * max(1.0, abs(target))
-        if target > -np.inf and self.problem.log_loss(step.stretch.h[-1]) < target - slack:
+        if target > -np.inf and self.problem.log_loss(step.stretch.h[-1]) < target - self.close:
             rows = [self.problem.log_loss(row) for row in step.stretch.h]
             losses = np.array([at.log_loss, *rows])
             curve = (tableau.START_RADAU_MONOMIALS @ (losses - target)).tolist()
