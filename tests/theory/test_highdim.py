@@ -265,7 +265,31 @@ def test_other_output_weights_and_dependent_points_are_refused():
     data = rf.Dataset([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [1.0, -1.0, 1.0])
     with pytest.raises(rf.errors.InputError, match="linearly dependent"):
         check("highdim", (data, rf.Network([1.0], [[1.0, 0.0]])))
+    zero = rf.Dataset(problem.data.X, 0 * problem.data.y)
+    with pytest.raises(rf.errors.InputError, match="all 10 labels are zero"):
+        check("highdim", (zero, problem.net))
     with pytest.raises(rf.errors.InputError, match="constant"):
         check("highdim", (problem.data, problem.net), constant=-1.0)
     with pytest.raises(rf.errors.InputError, match="not an option"):
         check("highdim", (problem.data, problem.net), konstant=1.0)
+
+
+@pytest.mark.parametrize("kind", ["one point", "dead", "zero weights", "many random", "boundary"])
+def test_odd_subjects_get_an_answer_in_every_row(kind, monkeypatch):
+    monkeypatch.setattr(claims_regimes, "RANDOM", 1)
+    monkeypatch.setattr(claims_regimes, "MODERATE", 1)
+    data = rf.datasets.bartlett(8, 200, seed=0)
+    if kind == "one point":
+        data, net = rf.Dataset([[1.0, 2.0]], [1.0]), rf.Network([1.0], [[0.1, 0.1]])
+    elif kind == "dead":
+        net = rf.networks.by_preactivations(data, -1.0, [1])
+    elif kind == "zero weights":
+        net = rf.Network([1.0, -1.0], np.zeros((2, 8)))
+    elif kind == "many random":
+        W = 0.1 * np.random.default_rng(0).normal(size=(5, 8))
+        net = rf.Network([1.0, -1.0, 1.0, 1.0, -1.0], W)
+    else:
+        data = rf.datasets.bartlett(10, 12, seed=6)
+        net = rf.networks.by_preactivations(data, 0.01, [1, -1])
+    report = check("highdim", (data, net))
+    assert [c.id for c in report.checks if c.verdict is Verdict.FAIL] == []

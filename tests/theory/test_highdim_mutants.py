@@ -183,10 +183,18 @@ def test_shorter_than_the_shortest_fit_is_refused():
 
 def test_a_step_sweep_of_a_flow_is_not_proportional(monkeypatch):
     """HD-20 and HD-32 measure opposite things: a limit that ignores the step fails both."""
-    case = case_of(one(n=6, d=2000))
-    run = train(one(n=6, d=2000))
+    problem = one(n=6, d=2000)
+    case = case_of(problem)
+    run = train(replace(problem, lr=1.0 / (512 * 2000)))
     monkeypatch.setattr(type(case), "run_of", lambda self, problem: run)
     fails(case, "HD-20", "HD-32")
+
+
+def test_steps_that_all_end_far_from_the_flow_decide_nothing(monkeypatch):
+    problem = one(n=6, d=2000)
+    case, run = case_of(problem), train(problem)
+    monkeypatch.setattr(type(case), "run_of", lambda self, problem: run)
+    assert row(case, "HD-32").verdict is Verdict.UNRESOLVED
 
 
 def test_scaling_laws_reject_other_exponents(monkeypatch):
@@ -221,10 +229,18 @@ def test_moderate_dimension_must_change_more_than_once(monkeypatch):
     fails(case_of(calm), "HD-29")
 
 
-def test_coverage_with_correlated_points_differs():
+def test_coverage_with_half_the_points_is_another_number(monkeypatch):
+    from reluflow.theory.highdim import claims_regimes
+
+    monkeypatch.setattr(claims_regimes, "expected_coverage", lambda k, n: (1 - 2.0**-k) ** (n / 2))
+    fails(case_of(one()), "HD-31")
+
+
+def test_coverage_is_not_asked_of_correlated_points():
     X = np.ones((8, 40)) + 0.05 * np.random.default_rng(0).normal(size=(8, 40))
     data = rf.Dataset(X, [1, -1, 1, -1, 1, -1, 1, -1.0])
-    fails(case_of((data, rf.networks.by_preactivations(data, 1e-3, [1]))), "HD-31")
+    case = case_of((data, rf.networks.by_preactivations(data, 1e-3, [1])))
+    assert row(case, "HD-31").verdict is Verdict.NOT_APPLICABLE
 
 
 def test_orthogonal_points_and_a_wrong_distance(monkeypatch):

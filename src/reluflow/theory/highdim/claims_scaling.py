@@ -61,6 +61,8 @@ def _given(case: Case, axis: str) -> dict[int, list[float]]:
 def _gap_of(run: Trajectory) -> float:
     W, sign = run.final.flat().W[0], float(run.net.signs[0])
     labels = sign * run.data.y
+    if not (labels > 0.0).any() or not (labels < 0.0).any():
+        raise NotApplicable("a run has labels of one sign only")
     return distance_to_shortest(run.data, W, sign) / _rms(labels[labels < 0.0])
 
 
@@ -73,7 +75,7 @@ def _means(found: dict[int, list[float]]) -> tuple[list[int], list[float]]:
 def hd18(case: Case) -> Outcome:
     """Same n, step constant and start; d from 100 n to 6400 n, or the runs given."""
     given = _given(case, "d")
-    n = min(case.n, 16)
+    n = min(max(case.n, 4), 16)
     sizes = [100 * n, 400 * n, 1600 * n, 6400 * n]
     d, gaps = _means(given) if given else (sizes, [_mean_gap(case, n, d) for d in sizes])
     found = slope(d, gaps)

@@ -110,7 +110,7 @@ def hd14(case: Case) -> Outcome:
 @CLAIMS("HD-15", "Theorem 2: |X(w - w*)|/sqrt(mu) encloses |w - w*| (largest excess)")
 def hd15(case: Case) -> Outcome:
     """The sandwich of the proof for each neuron, and the identity when the freeze is at 1."""
-    if case.m > 2:
+    if not (case.is_one or case.is_two):
         raise NotApplicable("compared with problem (7) for one neuron of a sign only")
     worst = 0.0
     for k in range(case.m):

@@ -15,6 +15,8 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.theory.highdim.gram import Loop, Pattern
 
+MARGIN = 1e-10  # by which a premise must hold: the loop's values carry the rounding of its steps
+
 
 @dataclass(frozen=True)
 class Applications:
@@ -26,7 +28,16 @@ class Applications:
 
 def off_diagonal(G: Array) -> Array:
     """``o_i``."""
-    return np.asarray(np.sqrt(np.maximum((G**2).sum(axis=1) - np.diag(G) ** 2, 0.0)))
+    scale = float(np.abs(G).max())  # the squares of huge entries could overflow
+    rest = G / scale
+    np.fill_diagonal(rest, 0.0)
+    return np.asarray(scale * np.sqrt((rest**2).sum(axis=1)))
+
+
+def _norm_without(values: Array) -> Array:
+    """Norm of a row without each of its entries, from above: the difference may cancel."""
+    total = (values**2).sum(axis=2, keepdims=True)
+    return np.asarray(np.sqrt(np.maximum(total - values**2, 0.0) + 1e-15 * total))
 
 
 def lemma5(
@@ -41,8 +52,10 @@ def lemma5(
     g, o = np.diag(G), off_diagonal(G)
     A, P, r = loop.active[:-1], loop.P, loop.r[:-1]
     masked = np.where(A, r[:, None, :], 0.0)
-    rest = np.sqrt(np.maximum((masked**2).sum(axis=2, keepdims=True) - masked**2, 0.0))
-    premise = A & (s[:, None] * y > 0.0) & (eta * g <= 1.0) & (g * np.abs(y) > o * rest)
+    rest = _norm_without(masked)
+    premise = (
+        A & (s[:, None] * y > 0.0) & (eta * g <= 1.0) & (g * np.abs(y) > (1.0 + MARGIN) * o * rest)
+    )
     if alone:
         same = np.stack([A[:, s == sign].sum(axis=1) for sign in s], axis=1)
         premise &= same == 1
@@ -53,8 +66,8 @@ def lemma6(G: Array, loop: Loop) -> Applications:
     r"""Lemma 6: :math:`g_i b_{ki} + o_i |b_{k,-i}| < 0` means off, and the dual does not move."""
     g, o = np.diag(G), off_diagonal(G)
     B = loop.B[:-1]
-    rest = np.sqrt(np.maximum((B**2).sum(axis=2, keepdims=True) - B**2, 0.0))
-    premise = g * B + o * rest < 0.0
+    own, rest = g * B, o * _norm_without(B)
+    premise = own + rest < -MARGIN * (np.abs(own) + rest)
     fails = (loop.P[:-1] >= 0.0) | (loop.B[1:] != B)
     return Applications(int(premise.sum()), int((premise & fails).sum()))
 

@@ -40,6 +40,10 @@ def prepare(subject: Subject, *, constant: float = 2.0) -> Case:
             "networks.by_preactivations, or divide each neuron by |a|."
         )
     data = subject.data
+    if not data.y.any():
+        raise InputError(
+            f"all {data.n} labels are zero. There is nothing to fit. Give at least one label."
+        )
     low, high = np.linalg.eigvalsh(data.gram)[[0, -1]]
     if data.d < data.n or low <= 1e-12 * high:
         raise InputError(
