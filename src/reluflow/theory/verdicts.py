@@ -8,9 +8,10 @@ or `Unresolved` (the numbers cannot decide); both carry the sentence that explai
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 
@@ -88,6 +89,8 @@ class Claim:
 class Claims:
     """The claims of a paper in the order of their definition; an instance is the decorator.
 
+    ``Claims(part, part, ...)`` joins the parts of a paper in that order.
+
     Examples
     --------
     >>> claims = Claims()
@@ -98,8 +101,10 @@ class Claims:
     ['PASS']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *parts: Iterable[Claim]) -> None:
         self._claims: dict[str, Claim] = {}
+        for claim in chain(*parts):
+            self(claim.id, claim.title)(claim.evaluate)
 
     def __call__(
         self, id: str, title: str

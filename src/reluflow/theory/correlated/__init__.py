@@ -13,10 +13,7 @@ from reluflow.theory.verdicts import Claims
 
 __all__ = ["PAPER"]
 
-CLAIMS = Claims()
-for _part in (first_phase, second_phase, limits, experiments):
-    for _claim in _part.CLAIMS:
-        CLAIMS(_claim.id, _claim.title)(_claim.evaluate)
+_PARTS = (first_phase, second_phase, limits, experiments)
 
 PAPER = Paper(
     name="correlated",
@@ -26,7 +23,7 @@ PAPER = Paper(
         "and Implicit Bias for Correlated Inputs. NeurIPS 2023. arXiv:2306.06479"
     ),
     assumptions=ASSUMPTIONS,
-    claims=CLAIMS,
+    claims=Claims(*(part.CLAIMS for part in _PARTS)),
     prepare=prepare,
     describe=describe,
 )

@@ -22,22 +22,7 @@ from reluflow.theory.verdicts import Claims
 
 __all__ = ["PAPER"]
 
-
-def _in_order() -> Claims:
-    """The claims of all sections, in the order of the table."""
-    merged = Claims()
-    for part in (
-        claims_steps,
-        claims_single,
-        claims_scaling,
-        claims_two,
-        claims_many,
-        claims_regimes,
-    ):
-        for claim in part.CLAIMS:
-            merged(claim.id, claim.title)(claim.evaluate)
-    return merged
-
+_PARTS = (claims_steps, claims_single, claims_scaling, claims_two, claims_many, claims_regimes)
 
 PAPER = Paper(
     name="highdim",
@@ -48,7 +33,7 @@ PAPER = Paper(
         "arXiv 2603.04895."
     ),
     assumptions=ASSUMPTIONS,
-    claims=_in_order(),
+    claims=Claims(*(part.CLAIMS for part in _PARTS)),
     prepare=prepare,
     describe=describe,
 )

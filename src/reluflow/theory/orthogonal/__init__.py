@@ -23,23 +23,15 @@ from reluflow.theory.verdicts import Claims
 
 __all__ = ["PAPER"]
 
-
-def _in_order() -> Claims:
-    """The claims of all sections, in the order of the table."""
-    merged = Claims()
-    for part in (
-        claims_flow,
-        claims_staircase,
-        claims_convergence,
-        claims_interpolator,
-        claims_random,
-        claims_exact,
-        claims_symmetry,
-    ):
-        for claim in part.CLAIMS:
-            merged(claim.id, claim.title)(claim.evaluate)
-    return merged
-
+_PARTS = (
+    claims_flow,
+    claims_staircase,
+    claims_convergence,
+    claims_interpolator,
+    claims_random,
+    claims_exact,
+    claims_symmetry,
+)
 
 PAPER = Paper(
     name="orthogonal",
@@ -49,7 +41,7 @@ PAPER = Paper(
         "Networks on Orthogonal Data: Incremental Learning and Implicit Bias. arXiv 2605.27097."
     ),
     assumptions=ASSUMPTIONS,
-    claims=_in_order(),
+    claims=Claims(*(part.CLAIMS for part in _PARTS)),
     prepare=prepare,
     describe=describe,
 )

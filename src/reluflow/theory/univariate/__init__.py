@@ -19,15 +19,7 @@ from reluflow.theory.verdicts import Claims
 
 __all__ = ["PAPER"]
 
-
-def _in_order() -> Claims:
-    modules = (claims_flow, claims_limit, claims_examples, claims_population)
-    found = [claim for module in modules for claim in module.claims]
-    ordered = Claims()
-    for claim in sorted(found, key=lambda claim: int(claim.id[1:])):
-        ordered(claim.id, claim.title)(claim.evaluate)
-    return ordered
-
+_PARTS = (claims_flow, claims_limit, claims_examples, claims_population)
 
 PAPER = Paper(
     name="univariate",
@@ -38,7 +30,7 @@ PAPER = Paper(
         "arXiv 2205.09072."
     ),
     assumptions=assumptions,
-    claims=_in_order(),
+    claims=Claims(sorted((c for part in _PARTS for c in part.claims), key=lambda c: int(c.id[1:]))),
     prepare=prepare,
     describe=describe,
 )
