@@ -147,8 +147,8 @@ def activations(item: LabelledRun) -> Section:
         f"Activation of the {len({j for j, _ in pairs})} neurons with most events, one row for "
         f"each training point ({item.label}). Events of the whole run: {listed}."
     )
-    if run.engine == "descent":
-        text += " Descent records patterns at its records only."
+    if run.engine == "descent" and not len(run.events):
+        text += " Patterns are those of the records."
     return Section("Activations", text, (Figure("activations", "Activation raster", (panel,)),))
 
 
@@ -255,7 +255,7 @@ def _raster(run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array) -> 
     z = np.empty((len(pairs), len(edges) - 1), int)
     for (j, i), row in rows.items():
         z[row] = start[j, i]
-    if run.engine == "descent":
+    if run.engine == "descent" and not len(run.events):  # events exist where a limit is certified
         return _raster_of_records(run, pairs, edges, z)
     after = {"activate": 1, "deactivate": 0, "slide": 2}
     for event in run.events:

@@ -192,7 +192,8 @@ def _patterns(view: View, shown: Sequence[int]) -> Section:
     times = len(np.unique(view.events["t"]))
     return Section(
         "Pattern through training",
-        f"On which points each neuron is active. The pattern changes at {times} iterations. "
+        f"On which points each neuron is active. The pattern changes "
+        f"{times} {'time' if times == 1 else 'times'}. "
         f"{_frozen(view)}",
         (Figure("pattern", "Activation pattern", listed, columns=2),),
     )

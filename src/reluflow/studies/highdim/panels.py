@@ -100,13 +100,13 @@ def raster(
         column = int(np.searchsorted(edges[1:], float(event["t"]), side="right"))
         state[rank[int(event["point"])], column:] = event["kind"] == "activate"
     own = int((sign * y > 0.0).sum())
-    ticks = ((own / 2.0, "own sign"), ((own + len(y)) / 2.0, "other sign"))
+    ticks = ((own / 2.0, "points of own sign"), ((own + len(y)) / 2.0, "points of other sign"))
     layers: list[Layer] = [
         Raster(edges, np.arange(len(y) + 1.0), state, ("inactive", "active"), (7, 0))
     ]
     if 0 < own < len(y):
         layers.append(Rule(float(own), "y", "", 6, "solid"))
-    return Panel(title, iteration_axis(last), Axis("points", ticks=ticks), tuple(layers))
+    return Panel(title, iteration_axis(last), Axis("", ticks=ticks), tuple(layers))
 
 
 def as_events(t: Array, neuron: Kinds, point: Kinds, start: Pattern) -> NDArray[np.void]:
