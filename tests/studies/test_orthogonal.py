@@ -13,6 +13,8 @@ from reluflow.studies.document import build
 from reluflow.studies.orthogonal import (
     FIGURES,
     STUDY,
+    fig_directions,
+    fig_exponents,
     fig_limits,
     fig_norms,
     fig_ratio,
@@ -164,19 +166,19 @@ def test_figures_1_and_3_notice_a_wrong_prediction():
     assert found["first half-epoch of descent against its prediction, in epochs"] == "FAIL"
     assert found["jump epochs against t_k L / lr, relative"] == "FAIL"
     assert found["plateau loss, relative, mid-plateau"] == "FAIL"
-    slopes = fig_training.draw_exponents(spoiled)
+    slopes = fig_exponents.draw_exponents(spoiled)
     assert slopes.expectations[0].verdict == "FAIL"
 
 
 def test_figure_3_slopes_are_those_of_the_labels_left():
-    made = fig_training.draw_exponents(trainings())
+    made = fig_exponents.draw_exponents(trainings())
     assert [e.verdict for e in made.expectations] == ["PASS", "PASS"]
     lines = [x for x in made.figures[0].panels[0].layers if isinstance(x, Line)]
     assert sum(line.colour == 7 for line in lines) == 6  # a prediction for each neuron
 
 
 def test_figure_4_has_six_moments_with_predicted_directions():
-    made = fig_training.draw_directions(trainings())
+    made = fig_directions.draw_directions(trainings())
     assert [panel.title[:2] for panel in made.figures[0].panels] == [f"{k}." for k in range(1, 7)]
     assert all(panel.equal for panel in made.figures[0].panels)
     assert made.expectations[0].verdict == "PASS"
@@ -195,12 +197,14 @@ def test_figure_5_norms_lie_between_optimum_and_limit():
         "descent, scale 0.001",
         "limit process",
         "optimum",
+        "flow, each run",
     ]
-    assert "0 of 9 runs did not reach" in made.note
+    assert found["median difference of descent and flow from the same start"] == "PASS"
+    assert "0 of 15 runs did not reach" in made.note
 
 
 def test_figure_5_notices_a_norm_below_the_optimum():
-    points = [p for p in fig_norms.points_by_n("quick", 0) if p.parameters["n"] <= 32]
+    points = fig_norms.points_by_n("quick", 0)[:6]
     spoiled = [
         replace(r, values={**r.values, "squared_norm": 0.5 * r.values["optimum"]})
         for r in computed(points)
@@ -211,11 +215,26 @@ def test_figure_5_notices_a_norm_below_the_optimum():
 
 
 def test_figure_6_small_and_large_starts_part():
-    points = [p for p in fig_norms.points_by_m("quick", 0) if p.parameters["m"] in (32, 256)]
+    points = [
+        p
+        for p in fig_norms.points_by_m("quick", 0)
+        if p.parameters["m"] in (32, 256) and p.task.endswith("descent")
+    ]
     made = fig_norms.draw_by_m(computed(points))
     found = verdicts(made)
     assert found["fan-in over small start, least over widths"] == "PASS"
     assert found["norm over m/3 at the largest width, fan-in start"] == "PASS"
+
+
+def test_flow_points_repeat_starts_of_descent():
+    points = fig_norms.points_by_m("full", 0)
+    flow = [p for p in points if p.task.endswith("norm_of_flow")]
+    starts = {(p.seed, p.parameters["m"]) for p in points if p not in flow}
+    assert {(p.seed, p.parameters["m"]) for p in flow} <= starts
+    assert {p.parameters["m"] for p in flow} == {32, 64, 128}
+    one = computed(flow[:1])[0]
+    assert one.values["reached"]
+    assert one.values["squared_norm"] >= one.values["optimum"]
 
 
 def test_runs_of_one_width_share_their_labels():

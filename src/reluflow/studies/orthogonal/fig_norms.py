@@ -8,9 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.checks import Array
-from reluflow.figures import Axis, Figure, Line, Panel
+from reluflow.figures import Axis, Figure, Line, Panel, Points
 from reluflow.studies.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.studies.orthogonal.norm_tables import (
+    agreement,
+    bands_by_size,
+    by_engine,
+    flow_points,
+    log_slope,
+    means_by_size,
+    run_table,
+    size_ticks,
+    unfinished_note,
+)
 from reluflow.studies.orthogonal.problems import width_for
 from reluflow.sweeps import Point, Result, seeded
 
@@ -19,10 +29,10 @@ RUNS = 3
 
 
 def points_by_n(size: Size, seed: int) -> list[Point]:
-    """Figure 5: widths that cover all points, three runs each."""
+    """Figure 5: widths that cover all points, three runs each; by flow where n is small."""
     top, scales = (9, [1e-3]) if size == "quick" else (12, [1e-3, 1e-6])
     target = 1e-5 if size == "quick" else 1e-8
-    return [
+    descent = [
         seeded(
             f"{MEASURES}:norm_of_descent",
             {
@@ -41,6 +51,8 @@ def points_by_n(size: Size, seed: int) -> list[Point]:
         for lambda0 in scales
         for trial in range(RUNS)
     ]
+    largest = 32 if size == "quick" else 64
+    return [*descent, *_by_flow(descent, "n", largest)]
 
 
 def points_by_m(size: Size, seed: int) -> list[Point]:
@@ -52,48 +64,60 @@ def points_by_m(size: Size, seed: int) -> list[Point]:
         {"init": "balanced", "lambda0": 1e-3, "lr": 1.0},
         {"init": "fan_in", "lambda0": 0.0, "lr": 0.001},
     ]
-    return [
+    descent = [
         seeded(f"{MEASURES}:norm_of_descent", {**shared, **start, "m": 2**k}, seed, repeat=trial)
         for k in range(5, top + 1)
         for start in starts
         for trial in range(RUNS)
+    ]
+    return [*descent, *_by_flow(descent, "m", 32 if size == "quick" else 128)]
+
+
+def _by_flow(points: Sequence[Point], name: str, largest: int) -> list[Point]:
+    """The same starts by gradient flow, up to a size; a step of the flow costs O(n^3 + m n^2)."""
+    return [
+        Point(f"{MEASURES}:norm_of_flow", point.parameters, point.seed)
+        for point in points
+        if point.parameters[name] <= largest and point.parameters["lambda0"] in (0.0, 1e-3)
     ]
 
 
 def draw_by_n(results: Sequence[Result]) -> Reproduction:
     """Figure 5: squared norms against n, both axes logarithmic."""
     by_scale: dict[float, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for result in results:
+    descent, flow = by_engine(results)
+    for result in descent:
         by_scale[result.point.parameters["lambda0"]][result.point.parameters["n"]].append(result)
     largest = max(by_scale)
     lines: list[Line] = []
     for k, (lambda0, group) in enumerate(sorted(by_scale.items(), reverse=True)):
-        n, low, mean, high = _bands(group, "squared_norm")
+        n, low, mean, high = bands_by_size(group, "squared_norm")
         lines.append(
             Line(
                 n,
                 mean,
                 label=f"descent, scale {lambda0:g}",
                 colour=(0, 3)[k % 2],
-                marker="circle",
+                marker=("circle", "diamond")[k % 2],
                 dash=("solid", "dashdot")[k % 2],
                 low=low,
                 high=high,
             )
         )
-    n, _, limit, _ = _bands(by_scale[largest], "limit", only="limit_interpolates")
+    n, _, limit, _ = bands_by_size(by_scale[largest], "limit", only="limit_interpolates")
     lines.append(Line(n, limit, label="limit process", colour=1, dash="dash", marker="square"))
-    n_opt, _, optimum, _ = _bands(by_scale[largest], "optimum")
+    n_opt, _, optimum, _ = bands_by_size(by_scale[largest], "optimum")
     lines.append(Line(n_opt, optimum, label="optimum", colour=2, dash="dot", marker="triangle"))
+    lines_and_points: list[Line | Points] = [*lines, *flow_points(flow, "n")]
     figure = Figure(
         "fig5",
         "The norm that is reached grows like the optimal one",
         (
             Panel(
                 "",
-                Axis("number of points n", scale="log", ticks=_ticks(n_opt)),
+                Axis("number of points n", scale="log", ticks=size_ticks(n_opt)),
                 Axis("squared norm of the weights", scale="log"),
-                tuple(lines),
+                tuple(lines_and_points),
             ),
         ),
         caption=(
@@ -106,17 +130,17 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
     )
     group = by_scale[largest]
     shape = (
-        Expectation("slope of the optimum", _slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
+        Expectation("slope of the optimum", log_slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
         Expectation(
             "slope of the norm reached",
-            _slope(*_mean(group, "squared_norm")),
+            log_slope(*means_by_size(group, "squared_norm")),
             0.45,
             0.67,
             "spec section 9, Fig. 5 (0.5 to 0.62, with 0.05 for label noise)",
         ),
         Expectation(
             "largest norm of descent over the limit process",
-            float((_mean(group, "squared_norm")[1][: len(limit)] / limit).max())
+            float((means_by_size(group, "squared_norm")[1][: len(limit)] / limit).max())
             if len(limit) == len(n_opt)
             else float("nan"),
             0.6,
@@ -125,31 +149,32 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
         ),
         Expectation(
             "least norm of descent over the optimum",
-            float((_mean(group, "squared_norm")[1] / optimum).min()),
+            float((means_by_size(group, "squared_norm")[1] / optimum).min()),
             1.0,
             2.5,
             "paper Theorem 3 and eq. (15)",
         ),
+        agreement(descent, flow),
     )
-    return Reproduction((figure,), {"norms": _table(results)}, shape, _unfinished(results))
+    return Reproduction((figure,), {"norms": run_table(results)}, shape, unfinished_note(results))
 
 
 def draw_by_m(results: Sequence[Result]) -> Reproduction:
     """Figure 6: squared norms against width for two initialisations."""
     groups: dict[str, dict[int, list[Any]]] = {"balanced": defaultdict(list)}
     groups["fan_in"] = defaultdict(list)
-    for result in results:
-        interpolates = result.values["reached"]
-        if interpolates:
+    descent, flow = by_engine(results)
+    for result in descent:
+        if result.values["reached"]:
             groups[str(result.point.parameters["init"])][result.point.parameters["m"]].append(
                 result
             )
     small, fan = groups["balanced"], groups["fan_in"]
-    m, low, mean, high = _bands(small, "squared_norm")
+    m, low, mean, high = bands_by_size(small, "squared_norm")
     lines = [
         Line(m, mean, label="small balanced start", colour=0, marker="circle", low=low, high=high)
     ]
-    m_fan, low, mean_fan, high = _bands(fan, "squared_norm")
+    m_fan, low, mean_fan, high = bands_by_size(fan, "squared_norm")
     lines.append(
         Line(
             m_fan,
@@ -162,7 +187,7 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
             high=high,
         )
     )
-    m_limit, _, limit, _ = _bands(small, "limit", only="limit_interpolates")
+    m_limit, _, limit, _ = bands_by_size(small, "limit", only="limit_interpolates")
     lines.append(
         Line(m_limit, limit, label="limit process", colour=3, dash="dashdot", marker="diamond")
     )
@@ -175,9 +200,9 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
         (
             Panel(
                 "",
-                Axis("width m", scale="log", ticks=_ticks(m)),
+                Axis("width m", scale="log", ticks=size_ticks(m)),
                 Axis("squared norm of the weights", scale="log"),
-                tuple(lines),
+                (*lines, *flow_points(flow, "m")),
             ),
         ),
         caption=(
@@ -216,57 +241,9 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
         Expectation(
             "fan-in over small start, least over widths", above, 1.0, np.inf, "paper Fig. 6"
         ),
+        agreement(descent, flow),
     )
-    return Reproduction((figure,), {"norms": _table(results)}, shape, _unfinished(results))
-
-
-# -------------------------------------------------------------------- parts
-
-
-def _bands(
-    group: dict[int, list[Any]], name: str, only: str | None = None
-) -> tuple[Array, Array, Array, Array]:
-    """Sizes, least, mean and largest of a value over the runs of each size."""
-    rows = []
-    for size, found in sorted(group.items()):
-        values = [r.values[name] for r in found if only is None or r.values[only]]
-        if values:
-            rows.append((size, min(values), float(np.mean(values)), max(values)))
-    table = np.array(rows, dtype=float).reshape(-1, 4)
-    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
-
-
-def _mean(group: dict[int, list[Any]], name: str) -> tuple[Array, Array]:
-    size, _, mean, _ = _bands(group, name)
-    return size, mean
-
-
-def _ticks(sizes: Array) -> tuple[tuple[float, str], ...]:
-    """Every second size, or every one where there are few."""
-    return tuple((float(size), f"{size:.0f}") for size in sizes[:: 2 if len(sizes) > 5 else 1])
-
-
-def _slope(x: Array, y: Array) -> float:
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
-
-
-def _table(results: Sequence[Result]) -> dict[str, list[Any]]:
-    names = ("n", "m", "init", "lambda0", "lr")
-    columns: dict[str, list[Any]] = {
-        name: [r.point.parameters[name] for r in results] for name in names
-    }
-    for name in ("squared_norm", "limit", "optimum", "epochs", "loss", "reached"):
-        columns[name] = [r.values[name] for r in results]
-    return columns
-
-
-def _unfinished(results: Sequence[Result]) -> str:
-    late = [r for r in results if not r.values["reached"]]
-    bare = sum(not r.values["limit_interpolates"] for r in results)
-    return (
-        f"{len(late)} of {len(results)} runs did not reach the target loss; {bare} starts leave a "
-        "point without a neuron."
-    )
+    return Reproduction((figure,), {"norms": run_table(results)}, shape, unfinished_note(results))
 
 
 RECIPES = (

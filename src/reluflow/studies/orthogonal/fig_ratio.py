@@ -81,7 +81,9 @@ def draw_ratio(results: Sequence[Result]) -> Reproduction:
         float(b / a) for line in right for a, b in zip(line.y[:-1], line.y[1:], strict=True)
     )
     shape = (
-        Expectation("least ratio", _extreme(results, np.min), 1.0, np.inf, "paper eq. (15)"),
+        Expectation(
+            "least ratio", _extreme(results, np.min), 1.0 - 1e-12, np.inf, "paper eq. (15)"
+        ),
         Expectation(
             "largest mean ratio, m of order log n",
             max(means.values()),

@@ -26,29 +26,31 @@ def norm_of_descent(parameters: Mapping[str, Any], seed: int) -> Measured:
     """Squared norm that plain descent reaches on unit vectors, with limit process and optimum."""
     from reluflow.kernels import orthonormal
 
-    n, m = parameters["n"], parameters["m"]
-    # the labels depend on the trial's label seed alone: all widths of one trial share them
-    y = np.random.default_rng(parameters["label_seed"]).standard_normal(n)
-    if parameters["init"] == "fan_in":
-        net = fan_in_uniform(n, m, seed=seed)
-    else:
-        size = np.log(parameters["lambda0"] / np.sqrt(m))
-        net = balanced(n, m, log_scale=size, directions="sphere", seed=seed)
+    data, net = _norm_problem(parameters, seed)
     flat = net.flat()
     a, c = flat.a.copy(), flat.W.copy()
-    stop = 2.0 * n * parameters["target"]
-    rate = parameters["lr"] / n
-    epochs, squares = orthonormal.run(a, c, y, rate, int(parameters["epochs"]), stop)
-    process = from_masks(flat.W > 0.0, flat.signs, y)
+    stop = 2.0 * data.n * parameters["target"]
+    rate = parameters["lr"] / data.n
+    epochs, squares = orthonormal.run(a, c, data.y, rate, int(parameters["epochs"]), stop)
+    reached = {"squared_norm": float(a @ a + (c * c).sum()), "loss": 0.5 * squares / data.n}
     return {
-        "squared_norm": float(a @ a + (c * c).sum()),
-        "start": flat.squared_norm,
-        "loss": 0.5 * squares / n,
-        "epochs": epochs,
+        **reached,
+        **_norms_around(data, net),
+        "epochs": float(epochs),
         "reached": bool(squares <= stop),
-        "limit": process.squared_norm,
-        "limit_interpolates": process.interpolates,
-        "optimum": process.minimal_squared_norm,
+    }
+
+
+def norm_of_flow(parameters: Mapping[str, Any], seed: int) -> Measured:
+    """The same start by gradient flow; time is counted in epochs of the same length."""
+    data, net = _norm_problem(parameters, seed)
+    run = flow(data, net, stop_loss=parameters["target"], rtol=1e-7)
+    return {
+        "squared_norm": run.final.squared_norm,
+        "loss": float(np.exp(run.log_loss[-1])),
+        **_norms_around(data, net),
+        "epochs": float(run.t[-1]) / parameters["lr"],
+        "reached": bool(run.status in ("stop_loss", "converged")),
     }
 
 
@@ -143,3 +145,25 @@ def _time_of_loss(run: Trajectory, level: float) -> float:
         reached = _loss(run.at(middle), run.data) <= level
         low, high = (low, middle) if reached else (middle, high)
     return high
+
+
+def _norm_problem(parameters: Mapping[str, Any], seed: int) -> tuple[Dataset, Network]:
+    """Unit vectors with Gaussian labels; a small balanced start or the usual fan-in one."""
+    n, m = parameters["n"], parameters["m"]
+    # labels depend on their own seed alone, so that runs of many widths can share them
+    y = np.random.default_rng(parameters["label_seed"]).standard_normal(n)
+    if parameters["init"] == "fan_in":
+        return Dataset(np.eye(n), y), fan_in_uniform(n, m, seed=seed)
+    size = np.log(parameters["lambda0"] / np.sqrt(m))
+    return Dataset(np.eye(n), y), balanced(n, m, log_scale=size, directions="sphere", seed=seed)
+
+
+def _norms_around(data: Dataset, net: Network) -> Measured:
+    """What the norm reached is compared with."""
+    process = from_masks(net.W > 0.0, net.signs, data.y)
+    return {
+        "start": net.squared_norm,
+        "limit": process.squared_norm,
+        "limit_interpolates": process.interpolates,
+        "optimum": process.minimal_squared_norm,
+    }

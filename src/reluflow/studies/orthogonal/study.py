@@ -1,35 +1,36 @@
-"""The page of a study: staircase, exponents, who fits what, the norm against its minimum."""
+"""The study of orthogonal data: its preset, and what it shows and compares of runs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
-from reluflow.checks import Array
 from reluflow.errors import InputError
-from reluflow.figures import Axis, Figure, Line, Panel, Points, Raster, Rule
-from reluflow.figures.description import Dash, Layer
-from reluflow.limits import Alternating, SaddleToSaddle, alternating, saddle_to_saddle
+from reluflow.limits import SaddleToSaddle, alternating, saddle_to_saddle
 from reluflow.limits.hypotheses import imbalance
 from reluflow.limits.jumps import failures
 from reluflow.losses import Square
 from reluflow.studies.contract import Comparison, Findings, LabelledRun, Section, Study
-from reluflow.theory.orthogonal.measure import half_times, network_at
+from reluflow.studies.orthogonal.sections import (
+    Prediction,
+    exponents,
+    losses_of,
+    norms,
+    scale_of,
+    staircase,
+    who_fits_what,
+)
+from reluflow.theory.orthogonal.measure import half_times
 from reluflow.trajectory import Trajectory
 
 TENS = math.log(10.0)
-DASHES: tuple[Dash, ...] = ("solid", "dot", "dashdot")  # dash is for predictions
-SHOWN = 12  # neurons drawn one by one
-GRID = 400  # times of the curves
-Prediction = SaddleToSaddle | Alternating
 
 
 def findings(runs: Sequence[LabelledRun]) -> Findings:
     """Sections and comparisons of runs of one problem at several scales."""
-    usable = [item for item in runs if _scale(item.run) > 0.0 and _is_square(item.run)]
+    usable = [item for item in runs if scale_of(item.run) > 0.0 and _is_square(item.run)]
     if not usable:
         return Findings((Section("Staircase", _no_prediction("no run has a small start")),))
     try:
@@ -60,186 +61,19 @@ def prediction(run: Trajectory) -> Prediction:
     return alternating(run.data, run.net, kappa=kappa)
 
 
-def staircase(runs: Sequence[LabelledRun], process: Prediction) -> Section:
-    """Loss against accelerated time, with the predicted plateaus."""
-    end = 1.15 * float(process.times[-1])
-    taus = np.linspace(0.0, end, GRID)
-    lines: list[Layer] = [
-        Line(
-            taus,
-            _losses(item.run, taus),
-            label=item.label,
-            colour=k % 7,
-            dash=DASHES[k % 3],
-        )
-        for k, item in enumerate(runs)
-    ]
-    steps = np.concatenate([[0.0], np.repeat(process.times, 2), [end]])
-    limit = Line(steps, np.repeat(process.losses, 2), label="limit process", colour=7, dash="dash")
-    time = _time_axis(runs[0].run)
-    floor = max(float(process.losses[process.losses > 0].min()) / 30.0, 1e-300)
-    logs = tuple(
-        Line(
-            line.x,
-            np.log10(np.maximum(line.y, 1e-300)),
-            label=line.label,
-            colour=line.colour,
-            dash=line.dash,
-        )
-        for line in (*lines, limit)
-        if isinstance(line, Line)
-    )
-    panels = (
-        Panel("loss", time, Axis("loss"), (*lines, limit)),
-        Panel(
-            "its logarithm",
-            time,
-            Axis(
-                "log10 of the loss", range=(math.log10(floor), math.log10(process.losses[0]) + 0.3)
-            ),
-            logs,
-        ),
-    )
-    return Section(
-        "Staircase",
-        f"Learning in {len(process.times)} steps. Time is divided by log(1/scale): the smaller the "
-        "scale, the closer the run comes to the predicted staircase, slowly in time (like 1/log), "
-        f"fast in height. {_kind(process)}",
-        (
-            Figure(
-                "staircase",
-                "Loss and predicted plateaus",
-                panels,
-                columns=2,
-                caption="Runs at several scales; dashed: predicted without training.",
-            ),
-        ),
-    )
-
-
-def exponents(item: LabelledRun, process: Prediction) -> Section:
-    """Log norms over log(1/scale), with the piecewise affine prediction."""
-    end = 1.15 * float(process.times[-1])
-    taus = np.unique(np.concatenate([np.linspace(0.0, end, GRID), process.times]))
-    L = _scale(item.run)
-    logs = np.array([network_at(item.run, _time(item.run, tau)).log_norms for tau in taus]) / L
-    predicted = process.exponents(taus)
-    chosen = _chosen(process, item.run.net.width)
-    layers: list[Layer] = []
-    for k, j in enumerate(chosen):
-        layers.append(
-            Line(taus, logs[:, j], label=_name(process, j), colour=k % 7, dash=DASHES[k % 3])
-        )
-    for k, j in enumerate(chosen):
-        label = "limit process" if k == 0 else ""
-        layers.append(Line(taus, predicted[:, j], label=label, colour=7, dash="dash", width=1.0))
-    panel = Panel(
-        "",
-        _time_axis(item.run),
-        Axis("log |w| / log(1/scale)", range=(-1.15, 0.1)),
-        tuple(layers),
-    )
-    return Section(
-        "Exponents",
-        "The logarithm of each norm grows at a rate set by the labels that are not yet fitted in "
-        "its mask. A neuron that reaches 0 jumps and fits them; all others that share these points "
-        f"slow down ({item.label}).",
-        (
-            Figure(
-                "exponents",
-                "Exponents of the neurons",
-                (panel,),
-                caption="Solid and dotted: the run; dashed: the prediction, piecewise affine.",
-            ),
-        ),
-    )
-
-
-def who_fits_what(item: LabelledRun, process: Prediction) -> Section:
-    """Raster of fitted points, ordered by the predicted jump that fits them."""
-    run = item.run
-    end = 1.15 * float(process.times[-1])
-    edges = np.linspace(0.0, end, 241)
-    order = np.concatenate([*process.fitted, process.uncovered]).astype(int)
-    h = np.array(
-        [
-            network_at(run, _time(run, tau)).predict(run.data.X)
-            for tau in 0.5 * (edges[1:] + edges[:-1])
-        ]
-    )
-    fitted = (h * np.sign(run.data.y) >= 0.5 * np.abs(run.data.y)).T[order]
-    rows = np.cumsum([0, *(len(points) for points in process.fitted)])
-    predicted = Points(
-        np.repeat(process.times, np.diff(rows)),
-        np.arange(rows[-1]) + 0.5,
-        label="predicted",
-        colour=1,
-        marker="diamond",
-        size=3.0,
-    )
-    raster = Raster(
-        edges,
-        np.arange(len(order) + 1.0),
-        fitted.astype(np.int64),
-        ("not fitted", "fitted to a half or more"),
-        (7, 0),
-    )
-    ticks = tuple(
-        (float(0.5 * (a + b)), f"jump {k + 1}") for k, (a, b) in enumerate(pairwise(rows))
-    )
-    left = len(process.uncovered)
-    if left:
-        ticks = (*ticks, (float(rows[-1]) + 0.5 * left, "never"))
-    panel = Panel("", _time_axis(run), Axis("points, by jump", ticks=ticks), (raster, predicted))
-    words = (
-        "Every point is fitted."
-        if process.interpolates
-        else f"{left} points have no neuron of their sign and are never fitted."
-    )
-    return Section(
-        "Who fits which points, and when",
-        f"One row for each training point ({item.label}). {words}",
-        (Figure("who_fits_what", "Fitted points through time", (panel,)),),
-    )
-
-
-def norms(runs: Sequence[LabelledRun], process: Prediction) -> Section:
-    """Squared norm through time, against the limit and the smallest norm of any interpolator."""
-    end = 1.15 * float(process.times[-1])
-    taus = np.linspace(0.0, end, GRID)
-    lines: list[Layer] = []
-    for k, item in enumerate(runs):
-        values = [network_at(item.run, _time(item.run, tau)).squared_norm for tau in taus]
-        lines.append(
-            Line(taus, np.array(values), label=item.label, colour=k % 7, dash=DASHES[k % 3])
-        )
-    lines.append(Rule(process.squared_norm, "y", label="end of the limit process", dash="dash"))
-    text = "The squared norm of all weights steps up with every jump."
-    if isinstance(process, SaddleToSaddle):
-        least = process.minimal_squared_norm
-        lines.append(Rule(least, "y", label="least norm of an interpolator", colour=2, dash="dot"))
-        text += (
-            f" It ends at {process.squared_norm / least:.3f} times the smallest squared norm of "
-            "any interpolating network; Theorem 3 bounds this factor by a constant. At a finite "
-            "scale neurons share points and the end is often lower."
-        )
-    panel = Panel("", _time_axis(runs[0].run), Axis("squared norm"), tuple(lines))
-    return Section("Norm", text, (Figure("squared_norm", "Norm through time", (panel,)),))
-
-
 def comparisons(runs: Sequence[LabelledRun], process: Prediction) -> list[Comparison]:
     """Half times, plateau losses and final norms beside their predictions."""
     found: list[Comparison] = []
     first = runs[0]
     if isinstance(process, SaddleToSaddle) and first.run.engine == "flow":
-        L = _scale(first.run)
+        L = scale_of(first.run)
         times, sharp = half_times(first.run, process), process.sharp_times(-L)
         for k, (predicted, seen) in enumerate(zip(sharp, times, strict=True)):
             note = f"{len(process.fitted[k])} points; sharp prediction at this scale"
             found.append(Comparison(f"time of jump {k + 1}, {first.label}", predicted, seen, note))
         edges = np.append(0.0, sharp)
         for k in range(len(sharp)):
-            seen = _losses(first.run, np.array([0.5 * (edges[k] + edges[k + 1]) / L]))[0]
+            seen = losses_of(first.run, np.array([0.5 * (edges[k] + edges[k + 1]) / L]))[0]
             name = f"loss on plateau {k}, {first.label}"
             found.append(Comparison(name, float(process.losses[k]), float(seen), "mid-plateau"))
     for item in runs:
@@ -249,59 +83,8 @@ def comparisons(runs: Sequence[LabelledRun], process: Prediction) -> list[Compar
     return found
 
 
-# -------------------------------------------------------------------- parts
-
-
-def _scale(run: Trajectory) -> float:
-    """``log(1/lambda)`` as the prediction counts it: the common log scale of the start."""
-    return -float(run.net.log_scale.max())
-
-
 def _is_square(run: Trajectory) -> bool:
     return isinstance(run.loss_function, Square) and run.options.get("train", "both") == "both"
-
-
-def _time(run: Trajectory, tau: float) -> float:
-    """Flow time, or whole iterations, at an accelerated time inside the run."""
-    t = float(tau) * _scale(run)
-    if run.engine == "flow":
-        return t
-    return float(min(round(t / float(run.options["lr"])), int(run.t[-1])))
-
-
-def _losses(run: Trajectory, taus: Array) -> Array:
-    loss = run.loss_function
-    return np.array(
-        [
-            loss.value(network_at(run, _time(run, tau)).predict(run.data.X), run.data.y)
-            for tau in taus
-        ]
-    )
-
-
-def _time_axis(run: Trajectory) -> Axis:
-    steps = "" if run.engine == "flow" else "step x iterations = "
-    return Axis(f"{steps}time / log(1/scale)")
-
-
-def _chosen(process: Prediction, width: int) -> list[int]:
-    """Neurons that jump, in order, then others."""
-    jumping = [int(j) for group in process.groups for j in group]
-    others = [j for j in range(width) if j not in set(jumping)]
-    return [*dict.fromkeys(jumping), *others][:SHOWN]
-
-
-def _name(process: Prediction, j: int) -> str:
-    jump = next((k for k, group in enumerate(process.groups) if j in group), None)
-    return f"neuron {j}, " + ("never jumps" if jump is None else f"jump {jump + 1}")
-
-
-def _kind(process: Prediction) -> str:
-    if isinstance(process, SaddleToSaddle):
-        return "The staircase is that of Theorem 2 (orthonormal points, balanced start)."
-    return "These points are not orthonormal: the staircase is a guess. " + "; ".join(
-        process.caveats
-    )
 
 
 def _no_prediction(reason: str) -> str:
