@@ -1,6 +1,14 @@
 """The study and the figures of the correlated-inputs paper (arXiv 2306.06479)."""
 
 from reluflow.studies.contract import Recipe, Study
+from reluflow.studies.correlated import (
+    coordinates,
+    fig1,
+    fig2,
+    rank_norm,
+    two_teachers,
+    wider_cone,
+)
 from reluflow.studies.correlated.findings import findings
 from reluflow.studies.correlated.preset import DOCUMENT
 
@@ -18,4 +26,11 @@ STUDY = Study(
     findings=findings,
 )
 
-FIGURES: list[Recipe] = []
+FIGURES: list[Recipe] = [
+    *fig1.RECIPES,
+    *fig2.RECIPES,
+    *coordinates.RECIPES,
+    *two_teachers.RECIPES,
+    *rank_norm.RECIPES,
+    *wider_cone.RECIPES,
+]
