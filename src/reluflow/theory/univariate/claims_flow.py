@@ -139,11 +139,31 @@ def sandwich_excess(data: Dataset, net: Network, width: float | None = None) -> 
 
 @claims("U16", "Neurons inactive on every point at the start never move: largest change")
 def _dead_freeze(case: Case) -> Outcome:
-    run = case.flow_run()
+    ends = (case.subject.net, case.flow_run().final)
     data, start = case.data, case.start
     dead = np.all(data.X @ start.W.T < 0.0, axis=0)
     if not dead.any():
         raise NotApplicable("no neuron is inactive on all points at the start")
-    final = run.final.flat()
-    moved = np.abs(final.W - start.W)[dead].max() + np.abs(final.a - start.a)[dead].max()
-    return at_most(float(moved), 0.0, note=f"{int(dead.sum())} such neurons, compared bit for bit")
+    moved = max(
+        float(np.abs(after - before)[dead].max())
+        for before, after in zip(*(_weights(net, case.subject.net) for net in ends), strict=True)
+    )
+    # the engine carries both layers in one scale and few points in a basis of their span
+    exact = data.n >= data.d and np.array_equal(ends[0].log_scale, ends[0].log_scale_out)
+    bound = 0.0 if exact else 1e-14 * float(np.abs(ends[0].W).max() + np.abs(ends[0].a).max())
+    how = "compared bit for bit" if exact else "compared to rounding"
+    return at_most(moved, bound, note=f"{int(dead.sum())} such neurons, {how}")
+
+
+def _weights(net: Network, like: Network) -> tuple[Array, Array]:
+    """Both layers in the scales of another network, exact where scales differ by powers of two."""
+    blocks = []
+    for values, own, other in (
+        (net.W, net.log_scale, like.log_scale),
+        (net.a[:, None], net.log_scale_out, like.log_scale_out),
+    ):
+        shift = (own - other) / np.log(2.0)
+        whole = np.rint(shift)
+        rest = np.where(np.abs(shift - whole) < 1e-9, 1.0, np.exp2(shift - whole))
+        blocks.append(np.ldexp(values * rest[:, None], whole.astype(int)[:, None]))
+    return blocks[0], blocks[1]
