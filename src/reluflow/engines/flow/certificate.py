@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow.engines.flow.clock import log_slowness
 from reluflow.engines.flow.collocation import Start
 from reluflow.engines.flow.problem import Problem
 from reluflow.kernels.classes import speeds
@@ -24,6 +25,8 @@ from reluflow.trajectory import Status
 
 # eigenvalues below this share of the largest are zero up to rounding
 RANK_CUTOFF = 1e-12
+# a loss that falls by less than this share in an e-fold of time has reached its limit
+AT_REST = 1e-5
 # residuals below this multiple of the outputs' rounding carry no information
 ROUNDING = 50.0
 
@@ -125,7 +128,7 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
     """
     fading = np.abs(at.c) <= rtol
-    if fading.any() and at.fastest <= 10.0 * rtol * problem.rate:
+    if fading.any() and at.fastest <= 10.0 * rtol * problem.rate and _fall(problem, at) <= AT_REST:
         return Limit(Status.STATIONARY, np.inf)
     values, vectors = np.linalg.eigh(at.kernel)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -138,6 +141,19 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     if path > 1e-3 * rtol or path > 0.5 * _smallest_margin(problem, at):
         return None
     return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))
+
+
+def _fall(problem: Problem, at: Start) -> float:
+    r"""How fast a classification loss still falls: :math:`-d \log L / d \log t`.
+
+    With forces :math:`G c` in time, :math:`-\dot L = G^2 c^T \hat K c`; formed in logs.
+    """
+    power = float(at.c @ at.kernel @ at.c)
+    if power <= 0.0:
+        return 0.0
+    log_g = -log_slowness(problem, at.h)
+    log_fall = 2.0 * log_g + float(np.log(power)) + at.state.log_t - at.log_loss
+    return float(np.exp(min(log_fall, 700.0)))
 
 
 def _smallest_margin(problem: Problem, at: Start) -> float:
