@@ -116,11 +116,15 @@ def breakpoint_panel(arrays: Mapping[str, Any]) -> Panel:
     strongest = arrays["shares"].max()
     for k in range(arrays["breakpoints"].shape[1]):
         path, share = arrays["breakpoints"][:, k], float(arrays["shares"][-1, k])
+        inside = (path > low) & (path < high)
+        if not inside.any():
+            continue
+        named = any(layer.colour == 0 for layer in layers if isinstance(layer, Line))
         layers.append(
             Line(
                 arrays["F"],
-                np.where((path > low) & (path < high), path, np.nan),
-                label="" if k else "breakpoint (wide: large jump)",
+                np.where(inside, path, np.nan),
+                label="" if named else "breakpoint (wide: large jump)",
                 colour=0,
                 width=0.5 + 2.5 * float(np.sqrt(share / strongest)),
                 opacity=0.7,

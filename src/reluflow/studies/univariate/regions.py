@@ -46,8 +46,8 @@ def _time_points(size: Size, seed: int) -> Iterable[Point]:
 def _draw_time(results: Sequence[Result]) -> Reproduction:
     kept = separated(results)
     r = int(results[0].point.parameters["r"])
-    switches = [int(result.values["switches"]) for result in kept] or [r]
-    s = max(switches)
+    switches = [int(result.values["switches"]) for result in kept]
+    s = max(switches, default=r)
     figure = Figure(
         "regions_time",
         "Linear regions fall as the loss falls",
