@@ -256,7 +256,8 @@ def easy(count, reached):
     """Runs with their width and deviations, under requirements small enough to be met."""
     run = short_run(sample(), start(64), stop_log_loss=-np.log(50.0))
     if not reached:
-        run = replace(run, log_loss=run.log_loss[:1])
+        dead = rf.Network(np.ones(64), np.tile([0.0, -1.0], (64, 1)))
+        run = replace(run, log_loss=run.log_loss[:1], final=dead)
     return [run] * count
 
 
@@ -273,6 +274,18 @@ def test_share_of_runs_that_reach_half_the_threshold(monkeypatch, count, reached
     assert evaluate(easy(count, reached), "U15", density=DENSITY).verdict == verdict
 
 
+def test_a_run_that_was_stopped_early_is_no_failure(monkeypatch):
+    monkeypatch.setattr(
+        case_module,
+        "optimisation_requirements",
+        lambda *args, **options: constants.Requirements(8.0, 0.5, 0.2),
+    )
+    runs = [short_run(sample(), start(64), stop_log_loss=-0.1)] * 40
+    found = evaluate(runs, "U15", density=DENSITY)
+    assert found.verdict == "UNRESOLVED"
+    assert "40 of 40 runs ended above 1/(2n) while still moving" in found.note
+
+
 def test_a_start_that_is_not_normal_is_outside_theorem_3_1(monkeypatch):
     monkeypatch.setattr(
         case_module,
@@ -284,3 +297,10 @@ def test_a_start_that_is_not_normal_is_outside_theorem_3_1(monkeypatch):
     found = evaluate(run, "U15", density=DENSITY)
     assert found.verdict == "NOT_APPLICABLE"
     assert "A4 fails" in found.note
+
+
+def test_dead_neurons_of_a_start_with_two_scales_are_compared_to_rounding():
+    net = rf.Network(start().a, start().W, -1.3, log_scale_out=0.7)
+    found = evaluate(short_run(sample(), net, stop_log_loss=-5.0), "U16")
+    assert found.verdict == "PASS"
+    assert "to rounding" in found.note

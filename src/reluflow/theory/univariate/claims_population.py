@@ -13,6 +13,7 @@ from reluflow.geometry import population_error, population_loss, sign_changes
 from reluflow.network import Network
 from reluflow.theory.univariate.case import LEVEL, Case, is_flow, margin_loss
 from reluflow.theory.univariate.constants import least_wrong_cells, printed_loss_floor
+from reluflow.theory.univariate.field import field
 from reluflow.theory.verdicts import Claims, NotApplicable, Outcome, Unresolved, at_least, at_most
 from reluflow.trajectory import Trajectory
 
@@ -35,7 +36,17 @@ def _optimisation(case: Case) -> Outcome:
         if not is_flow(run):
             raise NotApplicable("is about gradient flow of both layers (A8 fails)")
     reached = [bool(run.log_loss.min() <= goal * (1.0 - 1e-12)) for run in case.runs]
+    open_ = sum(not met and not at_rest(run) for met, run in zip(reached, case.runs, strict=True))
+    if open_:
+        raise Unresolved(f"{open_} of {len(reached)} runs ended above 1/(2n) while still moving")
     return share_at_least(sum(reached), len(reached), 1.0 - case.delta)
+
+
+def at_rest(run: Trajectory) -> bool:
+    """Whether a run ended where the rescaled gradient vanishes: its loss will not fall further."""
+    flat = run.final.flat()
+    found = field(run.data, flat.a, flat.W, margin_loss(run))
+    return found.squared_norm <= 1e-6
 
 
 def share_at_least(successes: int, trials: int, share: float) -> Outcome:
