@@ -53,9 +53,7 @@ class Flow:
         self.coupled = Coupled(problem, rtol, self.counters, self.log)
         self.seconds = {"plateau": 0.0, "coupled": 0.0}
         self.plateaus = 0
-        # a stop at a log-loss is reached within this on either side: nearer, rounding of residuals
-        # decides, and steps towards the exact value would go on forever
-        self.close = 1e-10 * max(1.0, abs(stops.log_loss)) if stops.log_loss > -np.inf else 0.0
+        self.close = _resolution(problem, stops.log_loss)
         self.log_t_end = np.log(stops.t_end) if np.isfinite(stops.t_end) else np.inf
 
     def start_modes(self) -> None:
@@ -217,6 +215,20 @@ def _with_logs(t: Array) -> tuple[Array, Array]:
 
 def _only(pair: tuple[Array, Array]) -> tuple[float, float]:
     return float(pair[0][0]), float(pair[1][0])
+
+
+def _resolution(problem: Problem, log_loss: float) -> float:
+    """How near a log-loss can be reached: nearer, rounding of the residuals decides.
+
+    Steps towards the exact value would go on forever.
+    """
+    if not np.isfinite(log_loss):
+        return 0.0
+    rounding = 0.0
+    if problem.is_square:
+        log_residual = 0.5 * (log_loss + np.log(2.0 / (problem.kappa * problem.n)))
+        rounding = 4e-15 * problem.output_scale * np.exp(min(-log_residual, 60.0))
+    return float(1e-10 * max(1.0, abs(log_loss)) + min(rounding, 1.0))
 
 
 def _horner(coefficients: list[float], tau: float) -> float:
