@@ -256,7 +256,7 @@ def draw_nuclear(results: Sequence[Result]) -> Reproduction:
     expected = Expectation(
         "nuclear norm at the smallest scale: furthest from 1, parallel bundles",
         max(last, key=lambda v: abs(v - 1.0)) if last else math.nan,
-        0.99,
+        0.95,
         1.001,
         "companion of Figure 1: tends to 1, slightly below when stopped early",
     )

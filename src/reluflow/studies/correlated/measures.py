@@ -223,7 +223,7 @@ def wider_cone(parameters: Mapping[str, Any], seed: int) -> Numbers:
     started active may be left behind small.
     """
     data, net = trial(parameters, seed)
-    run = flow(data, net, stop_loss=1e-16, t_end=1e8, max_events=100_000, record=20)
+    run = flow(data, net, stop_loss=1e-16, max_events=100_000, record=20)
     norms = run.final.log_norms
     carrying = np.flatnonzero(norms > norms.max() + math.log(CARRYING))
     log_angle = run.log_max_angle(float(run.t[-1]), carrying.tolist())

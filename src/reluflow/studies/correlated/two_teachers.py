@@ -110,9 +110,9 @@ def _angles(results: Sequence[Result], uncentred: bool) -> Panel:
         line = Line(x, middle, label, k, DASHES[k], marker, low=low, high=high)  # type: ignore[arg-type]
         layers.append(line)
     return Panel(
-        "teachers beside the centres" if uncentred else "teachers at the centres",
+        "angle, teachers aside" if uncentred else "angle, teachers at centres",
         Axis("variance of the clusters", "log"),
-        Axis("largest angle (degrees)", "log"),
+        Axis("degrees", "log"),
         tuple(layers),
     )
 
