@@ -246,7 +246,22 @@ def test_a_run_of_descent_is_no_run_of_the_flow():
     assert row("O15", case).verdict == "PASS"
 
 
-@pytest.mark.parametrize("option", [{"draws": 0}, {"seed": -1}])
+def test_a_zero_neuron_takes_no_part():
+    data, net = proper()
+    a, W = np.append(net.a, 0.0), np.vstack([net.W, np.zeros(4)])
+    case = prepared((data, rf.Network(a, W, -120.0)), draws=20)
+    assert row("A3", case).note == "a zero neuron"
+    ids = ["O1", "O5", "O9", "O10", "O11", "O12", "O13", "O14", "O24", "O25", "O26", "O30"]
+    assert {id: row(id, case).verdict.value for id in ids} == dict.fromkeys(ids, "PASS")
+
+
+def test_a_run_that_takes_too_long_leaves_its_claims_open():
+    case = prepared(proper(), max_seconds=1e-9)
+    assert row("O9", case).verdict == "UNRESOLVED"
+    assert "did not end within 1e-09 s" in row("O9", case).note
+
+
+@pytest.mark.parametrize("option", [{"draws": 0}, {"seed": -1}, {"max_seconds": 0.0}])
 def test_options_are_checked(option):
     with pytest.raises(InputError, match=next(iter(option))):
         rf.theory.check("orthogonal", proper(), start_runs=False, **option)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.checks import Array, whole
+from reluflow.checks import Array, number, whole
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.limits import SaddleToSaddle, hypotheses, saddle_to_saddle
@@ -23,12 +23,12 @@ from reluflow.network import Network
 from reluflow.theory.orthogonal.measure import half_times
 from reluflow.theory.subject import Subject
 from reluflow.theory.verdicts import NotApplicable, Unresolved
-from reluflow.trajectory import Trajectory
+from reluflow.trajectory import Status, Trajectory
 
 RTOL = 1e-9  # of runs that the claims start
 SMALL = 100.0 * np.log(10.0)  # log(1/lambda) at scale 1e-100
 RESOLVED = 20.0  # nats between a jump and its rival that leave no trace of a tie
-LARGEST = 1e5  # log(1/lambda) beyond which claims ask for no run
+LARGEST = 3e4  # log(1/lambda) beyond which claims ask for no run
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +39,7 @@ class Case:
     loss: Square
     draws: int
     seed: int
+    max_seconds: float
     cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     # ---------------------------------------------------------------- the problem
@@ -145,11 +146,26 @@ class Case:
     def run_at(self, L: float) -> Trajectory:
         """A run of the flow from scale ``exp(-L)`` to its limit: a given one, or a new one."""
         if L not in self.cache:
-            self.cache[L] = self._given(L) or self.subject.flow(
-                self.data, self.start_at(L), loss=self.loss, rtol=RTOL
-            )
-        found: Trajectory = self.cache[L]
+            try:
+                self.cache[L] = self._given(L) or self.flow(self.data, self.start_at(L), rtol=RTOL)
+            except Unresolved as reason:  # the next claim need not wait for it again
+                self.cache[L] = reason
+        found = self.cache[L]
+        if isinstance(found, Unresolved):
+            raise found
+        assert isinstance(found, Trajectory)
         return found
+
+    def flow(self, data: Dataset, net: Network, **options: Any) -> Trajectory:
+        """Start a run of the flow; undecided if it does not end within the time allowed."""
+        options = {"loss": self.loss, "max_seconds": self.max_seconds, **options}
+        run = self.subject.flow(data, net, **options)
+        if run.status == Status.BUDGET:
+            raise Unresolved(
+                f"a run from log scale {float(net.log_norms.max()):.4g} did not end within "
+                f"{self.max_seconds:g} s; allow more with max_seconds"
+            )
+        return run
 
     def _given(self, L: float) -> Trajectory | None:
         for run in self.subject.runs if self.data is self.subject.data else ():
@@ -220,7 +236,7 @@ def is_flow(run: Trajectory) -> bool:
     return run.engine == "flow" and run.options.get("train", "both") == "both"
 
 
-def prepare(subject: Subject, draws: int = 300, seed: int = 0) -> Case:
+def prepare(subject: Subject, draws: int = 300, seed: int = 0, max_seconds: float = 60.0) -> Case:
     """Check the subject and the options of the orthogonal checks.
 
     Parameters
@@ -231,6 +247,8 @@ def prepare(subject: Subject, draws: int = 300, seed: int = 0) -> Case:
         How many random starts the probabilistic claims draw.
     seed : int
         Of these draws.
+    max_seconds : float
+        Longest time of a run that a claim starts; beyond it the claim is UNRESOLVED.
     """
     loss: Any = subject.runs[0].loss_function if subject.runs else Square()
     for run in subject.runs:
@@ -244,7 +262,13 @@ def prepare(subject: Subject, draws: int = 300, seed: int = 0) -> Case:
                 "the runs are of different data or start in different directions. Several runs are "
                 "the same problem at several scales. Check the others one by one."
             )
-    return Case(subject, loss, whole(draws, "draws"), whole(seed, "seed", at_least=0))
+    return Case(
+        subject=subject,
+        loss=loss,
+        draws=whole(draws, "draws"),
+        seed=whole(seed, "seed", at_least=0),
+        max_seconds=number(max_seconds, "max_seconds", above=0.0),
+    )
 
 
 def _same_start(net: Network, other: Network) -> bool:

@@ -152,7 +152,8 @@ def _end(process: SaddleToSaddle, inside: float, edge: float, least: float) -> f
 
 def _exponent_error(run: Trajectory, process: SaddleToSaddle, L: float, taus: Array) -> float:
     logs = np.array([network_at(run, float(tau) * L).log_norms for tau in taus])
-    return float(np.abs(logs / L - process.exponents(taus)).max())
+    moving = np.isfinite(logs[0])  # a neuron that is zero has no exponent
+    return float(np.abs(logs / L - process.exponents(taus))[:, moving].max())
 
 
 def _worst_parameter_error(case: Case, process: SaddleToSaddle, L: float, taus: Array) -> float:

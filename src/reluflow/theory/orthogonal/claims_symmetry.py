@@ -27,7 +27,7 @@ def o27(case: Case) -> Outcome:
     if not _same_sets(process, rotated):
         return holds(False, note="the rotated process fits other points or in another order")
     deep = Network(net.a, net.W, net.log_scale + (case.L - case.deep))
-    run = case.subject.flow(data, deep, loss=case.loss, rtol=RTOL)
+    run = case.flow(data, deep, rtol=RTOL)
     gaps = [
         _gap(rotated.times, process.times),
         _gap(rotated.norms, process.norms),
@@ -45,7 +45,7 @@ def o28(case: Case) -> Outcome:
         return holds(False, note="another kappa fits other points or in another order")
     other = Square("1/n" if case.loss.factor != "1/n" else "1/2n")
     c = other.kappa(case.data.n) / case.kappa
-    run = case.subject.flow(case.data, case.start_at(case.deep), loss=other, rtol=RTOL)
+    run = case.flow(case.data, case.start_at(case.deep), loss=other, rtol=RTOL)
     gaps = [
         _gap(3.0 * faster.times, process.times),
         _gap(faster.norms, process.norms),
