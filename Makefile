@@ -19,10 +19,10 @@ test: $(VENV)/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 -m "not long and not browser"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not long and not browser"
 
 test-long: $(VENV)/dev
-	$(BIN)/pytest -n 2 -m long
+	$(BIN)/pytest -n 2 --dist worksteal -m long
 
 test-browser: $(VENV)/browser | $(CHROMIUM)
 	CHROMIUM=$(CHROMIUM) $(BIN)/pytest -m browser tests/browser

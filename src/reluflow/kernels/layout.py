@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels import freshness as freshness  # before any kernel is loaded from disk
 
 
 class Points(NamedTuple):
