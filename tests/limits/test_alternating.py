@@ -117,6 +117,15 @@ def test_a_network_that_never_grows_makes_no_jump():
     assert guess.exponents(3.0) == pytest.approx([-1.0])
 
 
+def test_a_zero_neuron_takes_no_part():
+    data, net = near_orthogonal(0.2)
+    more = rf.Network(np.append(net.a, 0.0), np.vstack([net.W, np.zeros(6)]))
+    plain, padded = rf.limits.alternating(data, net), rf.limits.alternating(data, more)
+    assert sets(padded.groups) == sets(plain.groups)
+    assert padded.times == pytest.approx(plain.times, rel=1e-12)
+    assert padded.network.a[-1] == 0.0
+
+
 def test_rotation_and_order_of_neurons_do_not_matter():
     data, net = near_orthogonal(0.3)
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(data.d, data.d)))[0]

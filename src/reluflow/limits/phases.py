@@ -78,7 +78,8 @@ class Phases:
         self.data = Dataset(np.column_stack([X, np.zeros(data.n)]), data.y)
         self.u = np.column_stack([inside, np.linalg.norm(self.away, axis=1)])
         self.offsets = net.with_scale(hypotheses.common_scale(net)[1]).log_norms.copy()
-        self.dormant = np.isfinite(self.offsets)
+        self.alive = np.isfinite(self.offsets)  # a neuron that is zero never moves
+        self.dormant = self.alive.copy()
         self.a, self.W = np.zeros(self.width), np.zeros_like(self.u)
         self.top = float(np.abs(data.y).max())
         self.rate = float(np.linalg.norm(data.y)) * float(np.linalg.norm(X, 2))
@@ -144,7 +145,7 @@ class Phases:
         before = float(self.data.y @ self.data.y)
         smaller = self._grown(group, 0.1 * seed * share, plateau)
         end = self._grown(group, seed * share, plateau)
-        active = np.flatnonzero(~self.dormant)
+        active = np.flatnonzero(self.alive & ~self.dormant)
         vanished = active[np.abs(end.a[active]) <= seed]
         self.a, self.W = end.a.copy(), end.W.copy()
         turned = vanished[end.directions[vanished].any(axis=1)]

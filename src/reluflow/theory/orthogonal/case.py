@@ -66,7 +66,9 @@ class Case:
         """The start in the form unit direction times norm, whatever split it was given in."""
         net = self.subject.net
         alive = np.isfinite(net.log_norms)
-        factors = np.where(alive, net.log_norms, 0.0)
+        # a zero neuron has any scale: one that leaves the common scale to the others
+        factors = np.where(alive, net.log_norms, net.log_norms[alive].max(initial=-np.inf))
+        factors[np.isneginf(factors)] = 0.0
         with np.errstate(invalid="ignore"):
             outputs = np.where(alive, np.exp(net.log_outputs - net.log_norms), 0.0)
         return Network(net.signs * outputs, self._in_basis(net.directions), factors)
