@@ -147,7 +147,7 @@ def drift(
             if plus != 0.0:
                 plus *= np.exp(boost - shift)
             minus *= np.exp(-boost - shift)
-            shrink = np.exp(-shift)
+            shrink = np.exp(-shift) if rest != 0.0 else 0.0  # else 0 times an overflow
             new_p = 0.5 * (plus + minus)
             a[j] = 0.5 * (plus - minus)
             for q in range(d):

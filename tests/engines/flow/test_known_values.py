@@ -250,3 +250,11 @@ def test_output_weight_changes_sign_at_the_closed_form_time(log_scale):
     final = run.final.flat()
     assert final.a[0] == pytest.approx(np.sqrt(square) * np.sinh(end), rel=1e-9)
     assert final.W[0, 0] == pytest.approx(np.sqrt(square) * np.cosh(end), rel=1e-9)
+
+
+def test_a_neuron_that_only_shrinks_is_a_limit():
+    """w + a = 0 exactly: the growing part of the boost is zero, and nothing ever wakes up."""
+    data = rf.Dataset([[1.0]], [2.0])
+    run = rf.flow(data, rf.Network([-1.0], [[1.0]], -50.0))
+    assert run.status == "stationary"
+    assert run.final.predict(data.X)[0] == 0.0
