@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from reluflow.errors import InputError
 from reluflow.limits.hypotheses import common_scale
 from reluflow.studies.contract import Comparison, Findings, LabelledRun, Section
 from reluflow.studies.correlated import ending, first_act, second_act
 from reluflow.theory.correlated.case import Case, prepare
-from reluflow.theory.correlated.moments import departure, second_phase, squared_gradient
+from reluflow.theory.correlated.moments import departure
+from reluflow.theory.correlated.second_phase import slowest_mode
 from reluflow.theory.subject import subject_of
 from reluflow.theory.verdicts import NotApplicable
 
@@ -114,17 +113,11 @@ def _plateau(case: Case, cases: Sequence[tuple[LabelledRun, Case]]) -> list[Comp
 
 
 def _rate(case: Case, cases: Sequence[tuple[LabelledRun, Case]]) -> list[Comparison]:
-    size = float(np.linalg.norm(case.teacher))
-    unit = case.teacher / size
-    kernel = size * (np.eye(case.data.d) + np.outer(unit, unit)) @ case.H
-    rate = 2.0 * float(np.linalg.eigvals(kernel).real.min())
     found = []
     for item, one in cases:
-        late = [m for m in second_phase(one) if np.linalg.norm(m.error) > 1e4 * one.rtol]
-        if late:
-            measured = squared_gradient(one, late[-1]) / np.exp(late[-1].log_loss)
-            note = "twice the smallest eigenvalue of (I + v* v*^T) H"
-            found.append(
-                Comparison(f"final rate of the loss, {item.label}", rate, float(measured), note)
-            )
+        mu, measured, impure = slowest_mode(one)
+        if impure < 1e-3:
+            note = "twice the smallest eigenvalue of (I + v* v*^T) H; exact for vanishing scale"
+            name = f"final rate of the loss, {item.label}"
+            found.append(Comparison(name, 2.0 * mu, measured, note))
     return found

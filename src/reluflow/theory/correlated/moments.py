@@ -17,6 +17,7 @@ from reluflow.theory.correlated.case import Case
 from reluflow.theory.verdicts import NotApplicable
 from reluflow.trajectory import Status, Trajectory
 
+ON_PLANE = 1e-12
 LOSS_FLOOR = float(np.log(1e-20))
 
 
@@ -124,7 +125,9 @@ def _lead(found: Moment) -> float:
 def squared_gradient(case: Case, found: Moment) -> float:
     r""":math:`|\nabla L|^2 = \sum_j (w_j \cdot g_j)^2 + a_j^2 |g_j|^2`."""
     net = found.net.flat()
-    active = net.preactivations(case.data.X) > 0
+    # a neuron that has died lies on the plane of its last point up to rounding: not active
+    reach = np.outer(np.linalg.norm(case.data.X, axis=1), np.linalg.norm(net.W, axis=1))
+    active = net.preactivations(case.data.X) > ON_PLANE * reach
     g = (active * found.residual[:, None]).T @ case.data.X / case.data.n
     along = np.einsum("jd,jd->j", net.W, g)
     return float((along**2).sum() + (net.a**2 * np.einsum("jd,jd->j", g, g)).sum())
