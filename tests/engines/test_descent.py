@@ -253,7 +253,7 @@ def test_time_is_looked_at_between_close_records():
     data, net = problem(8, 8, 30, rf.losses.Square(), seed=9)
     run = rf.descend(data, net, lr=1e-6, steps=10_000, record=np.arange(10_001), max_seconds=0.02)
     assert run.status == "budget"
-    assert 0 < run.t[-1] < 10_000
+    assert run.t[-1] < 10_000
 
 
 def test_no_steps_return_the_start():

@@ -76,7 +76,7 @@ def advance(
         square = 0.0
         for q in range(d):
             square += w[j, q] * w[j, q]
-        size = on_plane * np.sqrt(a * a + square)
+        size = on_plane * np.sqrt(square if hidden else a * a + square)
         for i in range(n):
             near[i] = size * points.lengths[i]
         for s in range(stages):

@@ -258,3 +258,12 @@ def test_a_neuron_that_only_shrinks_is_a_limit():
     run = rf.flow(data, rf.Network([-1.0], [[1.0]], -50.0))
     assert run.status == "stationary"
     assert run.final.predict(data.X)[0] == 0.0
+
+
+@pytest.mark.parametrize(("length", "eps"), [(2.0, 1e-3), (2.0, 1e-14), (2.0, 1e-30), (1e10, 1e-3)])
+def test_hidden_weights_of_any_size_leave_their_start(length, eps):
+    """The fixed output weight is no measure of how near a plane a hidden weight is."""
+    data = rf.Dataset(length * np.eye(3), [1.0, -1.0, 1.0])
+    run = rf.flow(data, rf.networks.by_preactivations(data, eps, [1]), train="hidden")
+    assert run.status == "stationary"
+    np.testing.assert_allclose(run.final.predict(data.X), [1.0, 0.0, 1.0], atol=1e-8)

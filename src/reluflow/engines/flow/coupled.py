@@ -169,7 +169,7 @@ class Coupled:
         """
         if event.release or event.point < 0 or settled[event.who]:
             return 0.0
-        size = float(at.neurons.weight[event.who]) * size_of(at.state, event.who) ** 2
+        size = float(at.neurons.weight[event.who]) * size_of(at.state, event.who, False) ** 2
         classes, k = at.classes, at.classes.cid[event.who]
         if classes.begin[k + 1] - classes.begin[k] > 1:
             return 0.0
@@ -199,7 +199,7 @@ class Coupled:
         """How far the end of the step is from the event, as an angle or a sliding weight."""
         if event.release:
             return self._hold(at, stretch.c[-1], event) + self.tol_release
-        norm = size_of(end, event.who)
+        norm = size_of(end, event.who, self.problem.hidden)
         if event.point < 0:
             return float(end.a[event.who]) / norm
         z = float(end.w[event.who] @ self.problem.X[event.point])
@@ -212,7 +212,7 @@ class Coupled:
             change = self._hold(at, stretch.c[-1], event) - self._hold(at, earlier, event)
             return abs(change) / (0.05 * stretch.step)
         rho = spread(stretch.c[-1:], at.classes)[at.classes.cid[event.who], 0]
-        norm = size_of(end, event.who)
+        norm = size_of(end, event.who, self.problem.hidden)
         if event.point < 0:
             return abs(float(rho @ (self.problem.X @ end.w[event.who]))) / norm
         pull = float(end.a[event.who] * (rho @ self.problem.gram[event.point]))

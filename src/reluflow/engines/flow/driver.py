@@ -10,7 +10,7 @@ from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
-from reluflow.engines.flow.run import Flow, Stops
+from reluflow.engines.flow.run import Flow, Stops, resolution
 from reluflow.engines.flow.state import State, start
 from reluflow.engines.progress import bar
 from reluflow.errors import InputError
@@ -149,7 +149,8 @@ def replay(run: Trajectory, **target: float) -> Network:
 
 
 def _replay_loss(run: Trajectory, problem: Problem, log_loss: float) -> Network:
-    below = np.flatnonzero(run.log_loss <= log_loss)
+    # a run that stopped at this loss came as near to it as rounding lets it
+    below = np.flatnonzero(run.log_loss <= log_loss + resolution(problem, log_loss))
     if not len(below) or log_loss > run.log_loss[0]:
         raise InputError(
             f"`log_loss` is {log_loss:g}, outside the span of the run ({run.log_loss[0]:g} down to "

@@ -84,7 +84,7 @@ class Outcomes:
         if end.mode[j, i] >= 2 or not (end.mode[j] == 1).any():
             return  # an event at the same instant has already decided
         before = end.mode[j].copy()
-        near = ON_PLANE * size_of(end, j)
+        near = ON_PLANE * size_of(end, j, self.problem.hidden)
         X, gram = self.problem.X, self.problem.gram
         boundaries.arrive(float(end.a[j]), end.w[j], end.mode[j], c, X, gram, i, near)
         self.log.compare(end.clock, j, before, end.mode[j])
@@ -128,6 +128,7 @@ class Outcomes:
         return bool((row == 1).any() and inside[held].all())
 
 
-def size_of(state: State, j: int) -> float:
-    """``|(a_j, w_j)|``, never zero."""
-    return max(float(np.sqrt(state.a[j] ** 2 + state.w[j] @ state.w[j])), 1e-300)
+def size_of(state: State, j: int, hidden: bool) -> float:
+    """``|(a_j, w_j)|``, or ``|w_j|`` where output weights are not trained; never zero."""
+    output = 0.0 if hidden else state.a[j]
+    return max(float(np.sqrt(output**2 + state.w[j] @ state.w[j])), 1e-300)

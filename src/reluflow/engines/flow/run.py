@@ -53,7 +53,7 @@ class Flow:
         self.coupled = Coupled(problem, rtol, self.counters, self.log)
         self.seconds = {"plateau": 0.0, "coupled": 0.0}
         self.plateaus = 0
-        self.close = _resolution(problem, stops.log_loss)
+        self.close = resolution(problem, stops.log_loss)
         self.log_t_end = np.log(stops.t_end) if np.isfinite(stops.t_end) else np.inf
 
     def start_modes(self) -> None:
@@ -217,7 +217,7 @@ def _only(pair: tuple[Array, Array]) -> tuple[float, float]:
     return float(pair[0][0]), float(pair[1][0])
 
 
-def _resolution(problem: Problem, log_loss: float) -> float:
+def resolution(problem: Problem, log_loss: float) -> float:
     """How near a log-loss can be reached: nearer, rounding of the residuals decides.
 
     Steps towards the exact value would go on forever.

@@ -51,8 +51,12 @@ class State:
         )
 
     def reach(self, problem: Problem) -> Array:
-        """``|(a_j, w_j)| |x_i|`` (m, n): the natural unit of a pre-activation."""
-        size = np.sqrt(self.a**2 + np.einsum("jd,jd->j", self.w, self.w))
+        """``|(a_j, w_j)| |x_i|`` (m, n): the natural unit of a pre-activation.
+
+        Output weights that are not trained never enter the hidden ones: then ``|w_j| |x_i|``.
+        """
+        square = np.einsum("jd,jd->j", self.w, self.w)
+        size = np.sqrt(square if problem.hidden else self.a**2 + square)
         return np.asarray(size[:, None] * problem.lengths)
 
     def outputs(self, problem: Problem) -> Array:
