@@ -54,7 +54,7 @@ def test_version():
 def test_help_names_every_command():
     result = invoke("--help")
     assert result.exit_code == 0
-    for command in ("run", "show", "list", "bench", "--version"):
+    for command in ("study", "reproduce", "sweep", "run", "show", "check", "list", "bench", "cite"):
         assert command in result.output
 
 
@@ -62,6 +62,7 @@ def test_list_names_everything_with_a_line():
     result = invoke("list")
     assert result.exit_code == 0
     assert [title.split(":")[0] for title, _ in sections()] == [
+        *("Presets", "Figures", "Claims"),
         *("Generators", "Initialisations", "Losses", "Engines"),
     ]
     for _, entries in sections():
@@ -225,7 +226,10 @@ def test_an_interrupt_from_the_keyboard_ends_with_130(toy, tmp_path):
         time.sleep(0.05)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()  # where SIGINT is ignored nothing else would end it
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert list((tmp_path / "out").iterdir()) == []

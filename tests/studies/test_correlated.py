@@ -46,8 +46,9 @@ def test_the_story_has_all_its_parts(found):
 def test_every_prediction_is_near_what_was_simulated(found):
     assert len(found.comparisons) >= 15
     for comparison in found.comparisons:
+        # at 4^-3 neurons end up to 0.43 rad apart, and the kernel differs by the square of that
         coarse = "4^-3" in comparison.name
-        assert comparison.discrepancy < (0.05 if coarse else 1e-3), comparison.name
+        assert comparison.discrepancy < (0.18 if coarse else 1e-3), comparison.name
 
 
 def test_the_preset_shows_a_theorem_and_no_claim_fails(runs):
