@@ -26,6 +26,7 @@ Numbers = dict[str, Any]
 STOP_MSE = 1e-9
 LR = 0.01  # of the authors, on the mean squared error
 ITERATIONS = 2e7  # of the authors at most
+DIRECT = 1e-10  # neurons share their steps: angles of directions are right to 1e-16
 CARRYING = 1e-3  # share of the largest norm from which a neuron counts at the end
 RTOLS = (1e-2, 1e-4, 1e-6)
 COARSE_POWER = -2  # at scales 4^-2 and above angles are of order one: two digits show them
@@ -84,10 +85,11 @@ def final_angles(parameters: Mapping[str, Any], seed: int) -> Numbers:
 
 
 def _log_angle(run: Trajectory, chosen: NDArray[np.intp]) -> float:
-    if run.engine == "flow":
-        return run.log_max_angle(float(run.t[-1]), chosen.tolist())
+    """Logarithm of the largest angle; conserved products below what directions can tell."""
     angle = geometry.max_angle(run.final, chosen)
-    return math.log(angle) if angle > 0 else -math.inf
+    if angle > DIRECT or run.engine == "descent":
+        return math.log(angle) if angle > 0 else -math.inf
+    return run.log_max_angle(float(run.t[-1]), chosen.tolist())
 
 
 def moments(run: Trajectory, count: int) -> Iterator[tuple[float, Network]]:

@@ -28,7 +28,7 @@ LEVEL = 50.0
 def _points(size: Size, seed: int) -> Iterable[Point]:
     for r in pick(size, (1, 2), (1, 2, 4)):
         for n in pick(size, (10, 20, 40), (10, 20, 40, 80)):
-            for trial in range(pick(size, 20, 30)):
+            for trial in range(pick(size, 20, 30 if n < 80 else 10)):
                 yield point("ending", _problem(r, n, 32), seed, f"error {r} {n} {trial}")
     # width 32 is among the points above
     for width in pick(size, (16, 64), (16, 64, 128, 256, 512)):

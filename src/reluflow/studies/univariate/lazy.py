@@ -27,7 +27,7 @@ LAZY_FROM = 3.0
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    sigmas = pick(size, (0.1, 1.0, 3.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0))
+    sigmas = pick(size, (0.1, 1.0, 3.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
     for sigma in sigmas:
         for trial in range(pick(size, 2, 8)):
             parameters = {

@@ -123,7 +123,8 @@ def lazy(parameters: Mapping[str, Any], seed: int) -> Values:
 
 def _movement(before: Network, after: Network) -> Values:
     old, new = before.flat().W, after.flat().W
-    shift = np.abs(new[:, 1] / new[:, 0] - old[:, 1] / old[:, 0])
+    bends = (old[:, 0] != 0.0) & (new[:, 0] != 0.0)
+    shift = np.abs(new[bends, 1] / new[bends, 0] - old[bends, 1] / old[bends, 0])
     return {
         "movement": float(np.linalg.norm(new - old) / np.linalg.norm(old)),
         "displacement": float(np.median(shift)),

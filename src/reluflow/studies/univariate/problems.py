@@ -22,7 +22,7 @@ from reluflow.sweeps import Point, derived_seed
 from reluflow.trajectory import Status, Trajectory
 
 # a run that takes longer is counted as unfinished, never waited for
-MAX_SECONDS = 300.0
+MAX_SECONDS = 120.0
 LOSSES: dict[str, Exponential | Logistic] = {"exponential": Exponential(), "logistic": Logistic()}
 
 
