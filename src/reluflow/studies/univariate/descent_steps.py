@@ -12,6 +12,8 @@ from reluflow.studies.univariate.problems import point
 from reluflow.studies.univariate.tools import DASHES, MARKERS, groups, median, pick, power, values
 from reluflow.sweeps import Point, Result
 
+# powers are fitted up to this step; at 10^-2 the drift leaves first order, as the figure shows
+SMALL_STEP = 10.0**-2.45
 ROWS = (
     ("apart", "distance of the direction to the flow's"),
     ("chatter", "angle of held kinks to their points"),
@@ -20,7 +22,7 @@ ROWS = (
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    exponents = pick(size, (-2.0, -3.0, -4.0), (-2.0, -2.5, -3.0, -3.5, -4.0, -4.5))
+    exponents = pick(size, (-2.0, -3.0, -3.5, -4.0), (-2.0, -2.5, -3.0, -3.5, -4.0))
     for exponent in exponents:
         for trial in range(pick(size, 3, 9)):
             parameters = {
@@ -31,7 +33,7 @@ def _points(size: Size, seed: int) -> Iterable[Point]:
                 "output": 1.0,
                 "level": 8.0,
                 "alpha": float(10.0**exponent),
-                "clock": 60.0,
+                "clock": 150.0,
             }
             yield point("steps", parameters, seed, f"descent {trial}")
 
@@ -40,13 +42,19 @@ def _draw(results: Sequence[Result]) -> Reproduction:
     kept = [result for result in results if result.values["reached"]]
     cells = {alpha: part for (alpha,), part in groups(kept, "alpha").items()}
     alpha = np.array(sorted(cells))
-    lines, powers = [], {}
+    lines, powers, everywhere = [], {}, {}
     for k, (name, label) in enumerate(ROWS):
         found = [values(cells[a], name) for a in alpha]
         middle = np.array([median(part[np.isfinite(part)]) for part in found])
-        powers[name] = power(alpha, middle)
+        small = alpha <= SMALL_STEP
+        powers[name] = power(alpha[small], middle[small])
+        everywhere[name] = power(alpha, middle)
         lines.append(Line(alpha, middle, label=label, colour=k, dash=DASHES[k], marker=MARKERS[k]))
-    text = f"{len(kept)} of {len(results)} runs of descent reach the loss e^-8."
+    text = (
+        f"{len(kept)} of {len(results)} runs of descent reach the loss e^-8. Powers are fitted for "
+        f"alpha up to 10^-2.5; over all steps drawn the power of the drift is "
+        f"{everywhere['drift']:.2f}."
+    )
     figure = Figure(
         "descent",
         "Descent follows the flow to first order in the step",
@@ -76,9 +84,27 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             }
         },
         (
-            Expectation("power of alpha in the drift", powers["drift"], 0.85, 1.15, first),
-            Expectation("power of alpha in the distance", powers["apart"], 0.7, 1.3, first),
-            Expectation("power of alpha in the chatter", powers["chatter"], 0.6, 1.4, first),
+            Expectation(
+                "power of alpha in the drift, alpha up to 10^-2.5",
+                powers["drift"],
+                0.85,
+                1.15,
+                first,
+            ),
+            Expectation(
+                "power of alpha in the distance, alpha up to 10^-2.5",
+                powers["apart"],
+                0.7,
+                1.3,
+                first,
+            ),
+            Expectation(
+                "power of alpha in the chatter, alpha up to 10^-2.5",
+                powers["chatter"],
+                0.6,
+                1.4,
+                first,
+            ),
         ),
         note=text,
     )

@@ -14,6 +14,7 @@ from reluflow.studies.univariate.tools import (
     DASHES,
     LN10,
     MARKERS,
+    count_axis,
     extreme,
     fates,
     groups,
@@ -27,6 +28,8 @@ from reluflow.sweeps import Point, Result
 from reluflow.theory.univariate.constants import region_bound
 
 FLAT = 0.15
+# runs with a band each; more would hide one another
+BANDS = 3
 
 
 def _time_points(size: Size, seed: int) -> Iterable[Point]:
@@ -57,8 +60,8 @@ def _draw_time(results: Sequence[Result]) -> Reproduction:
         ),
         columns=2,
         caption=(
-            "Regions of the normalised network with jumps above 0.3 % (line) and between 0.1 % and "
-            f"1 % (band), one curve a start; width 64, r = {r}, n = 25. Every neuron bends the "
+            "Regions of the normalised network with jumps above 0.3 % (a band, if drawn, is from "
+            f"0.1 % to 1 %), one curve a start; width 64, r = {r}, n = 25. Every neuron bends the "
             "function at first; the limit keeps a few kinks, far below the bound of Theorem 4.2 "
             f"and at or above the number of label switches. {fates(results)}"
         ),
@@ -112,6 +115,7 @@ def _time_panel(
     title: str, axis: Axis, kept: Sequence[Result], s: int, r: int, abscissa: object
 ) -> Panel:
     layers: list[Line | Rule] = []
+    banded = len(kept) <= BANDS
     for k, result in enumerate(kept):
         layers.append(
             Line(
@@ -119,15 +123,15 @@ def _time_panel(
                 result.arrays["regions"].astype(float),
                 colour=k % 7,
                 dash=DASHES[k % 4],
-                low=result.arrays["regions_high"].astype(float),
-                high=result.arrays["regions_low"].astype(float),
+                low=result.arrays["regions_high"].astype(float) if banded else None,
+                high=result.arrays["regions_low"].astype(float) if banded else None,
                 opacity=0.8,
             )
         )
     layers.append(Rule(region_bound(r), label=f"32 r + 67 = {region_bound(r)}"))
     if s != r:
         layers.append(Rule(region_bound(s), label=f"32 s + 67 = {region_bound(s)}", dash="dot"))
-    layers.append(Rule(s, label=f"label switches s = {s}", dash="dashdot"))
+    layers.append(Rule(s, label=f"label switches, at most {s}", dash="dashdot"))
     return Panel(title, axis, Axis("linear regions", "log"), tuple(layers))
 
 
@@ -171,6 +175,7 @@ def _draw_width(results: Sequence[Result]) -> Reproduction:
     counts: list[Line | Rule] = []
     shares: list[Line | Rule] = []
     expectations = []
+    axis = count_axis("width k", [run.point.parameters["width"] for run in results])
     for k, ((r,), members) in enumerate(groups(results, "r").items()):
         by_width = {width: part for (width,), part in groups(members, "width").items()}
         widths = np.array(sorted(by_width), dtype=np.float64)
@@ -207,13 +212,13 @@ def _draw_width(results: Sequence[Result]) -> Reproduction:
         (
             Panel(
                 "regions of the limit",
-                Axis("width k", "log"),
+                axis,
                 Axis("linear regions", "log"),
                 tuple(counts),
             ),
             Panel(
                 "runs that separate the points",
-                Axis("width k", "log"),
+                axis,
                 Axis("share of the starts", range=(-0.03, 1.03)),
                 tuple(shares),
             ),

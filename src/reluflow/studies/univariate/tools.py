@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow.checks import Array
+from reluflow.figures import Axis
 from reluflow.figures.description import Dash, Marker
 from reluflow.studies.contract import Size
 from reluflow.sweeps import Result
@@ -31,6 +32,12 @@ def power(x: ArrayLike, y: ArrayLike) -> float:
     if np.count_nonzero(good) < 2 or np.ptp(a[good]) == 0.0:
         return float("nan")
     return float(np.polyfit(np.log(a[good]), np.log(b[good]), 1)[0])
+
+
+def count_axis(label: str, counts: ArrayLike) -> Axis:
+    """A logarithmic axis with its own numbers as ticks, such as widths 8, 16, 32."""
+    shown = sorted({int(count) for count in np.asarray(counts).ravel()})
+    return Axis(label, "log", ticks=tuple((float(count), str(count)) for count in shown))
 
 
 def values(results: Iterable[Result], name: str) -> Array:
