@@ -13,6 +13,7 @@ from reluflow.theory.univariate.claims_population import (
     cell_masses,
     live_neurons,
     mass_not_right,
+    predicts_positive,
     rate,
 )
 from reluflow.theory.univariate.constants import (
@@ -108,6 +109,16 @@ def test_slope_of_exact_powers():
     slope, error = rate({n: [3.0 / n] * 5 for n in (10, 20, 40)})
     assert slope == pytest.approx(-1.0)
     assert error == 0.0
+
+
+def test_signs_in_blocks_are_the_signs(monkeypatch):
+    from reluflow.theory.univariate import claims_population
+
+    x = np.linspace(-1.0, 1.0, 101)
+    whole = start().predict(np.column_stack([x, np.ones(101)])) > 0.0
+    for block in (1, 7 * 16, 1 << 22):
+        monkeypatch.setattr(claims_population, "_BLOCK", block)
+        assert np.array_equal(predicts_positive(start(), x), whole)
 
 
 # ---------------------------------------------------------------------- the field
