@@ -13,9 +13,16 @@ from scipy.linalg import expm
 import reluflow as rf
 from reluflow.engines.flow import collocation, tableau
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import start
+from reluflow.engines.flow.state import ON_PLANE, start
+from reluflow.kernels.carrying import advance
 from reluflow.kernels.exits import first_exit
-from reluflow.kernels.transport import invert
+from reluflow.kernels.transport import (
+    class_matrices,
+    eliminate,
+    invert,
+    slopes,
+    slopes_alone,
+)
 
 S = tableau.STAGES
 
@@ -31,6 +38,37 @@ def test_invert_equals_the_inverse(size, seed):
     invert(inverse)
     bound = 1e-13 * np.linalg.cond(matrix)
     np.testing.assert_allclose(inverse @ matrix, np.eye(size), rtol=0, atol=max(bound, 1e-12))
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 6), st.integers(0, 10**6))
+def test_eliminate_solves_the_system(size, seed):
+    rng = np.random.default_rng(seed)
+    matrix, x = rng.normal(size=(size, size)), rng.normal(size=size)
+    solution = x.copy()
+    eliminate(matrix.copy(), solution)
+    bound = 1e-14 * np.linalg.cond(matrix) * (1.0 + np.abs(solution).max())
+    np.testing.assert_allclose(solution, np.linalg.solve(matrix, x), rtol=0, atol=bound)
+
+
+def test_eliminate_pivots_where_the_diagonal_vanishes():
+    x = np.array([2.0, 4.0])
+    eliminate(np.array([[0.0, 2.0], [4.0, 0.0]]), x)
+    np.testing.assert_allclose(x, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("step", [1e-3, 0.7])
+def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
+    rng = np.random.default_rng(8)
+    g, w, a = rng.normal(size=(S, 3)), rng.normal(size=3), 0.7
+    b = g @ w
+    gg, inverse = class_matrices(g[None], step, tableau.GAUSS_A, hidden)
+    shared, alone = np.empty((2, S)), np.empty((2, S))
+    slopes(a, b, gg, inverse, 0, step, tableau.GAUSS_A, hidden, *shared)
+    scratch = np.empty((2, S, S))
+    slopes_alone(a, b, g, step, tableau.GAUSS_A, hidden, *alone, *scratch)
+    np.testing.assert_allclose(alone, shared, rtol=1e-12)
 
 
 def test_invert_pivots_where_the_diagonal_vanishes():
@@ -174,6 +212,18 @@ def stretched(step, c):
     return collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1, np.zeros_like(c))
 
 
+def carried(problem, at, stretch, *, everybody=False, late=0.0, cut=2.0, patient=True):
+    """The neurons at the end of a step; ``everybody``: all are light, otherwise none is."""
+    light = np.full(len(at.state.a), everybody)
+    log = np.empty((200, 4))
+    a, w, mode, tau, point, met, used, whole = advance(
+        at.neurons, at.classes, problem.points, tableau.TABLES, at.c, stretch.c, stretch.step,
+        light, np.zeros_like(light), late, problem.hidden, ON_PLANE, cut, patient, log,
+    )  # fmt: skip
+    slides = collocation.Leaving(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
+    return collocation.Moved(a, w, mode, tau, point, met, log[:used], light, whole, slides)
+
+
 def pulls_of(at, c, X):
     """``g`` (S, m, d) of every neuron, by least squares where it slides."""
     g = np.zeros((len(c), len(at.state.a), X.shape[1]))
@@ -233,8 +283,7 @@ def test_end_states_equal_the_dense_solution(hidden, step):
     for seed in range(4):
         problem, at, c = setting(seed, hidden)
         stretch = stretched(step, c)
-        nobody = np.zeros(len(at.state.a), dtype=bool)
-        moved = collocation.carry(problem, at, stretch, nobody)
+        moved = carried(problem, at, stretch)
         g = pulls_of(at, tableau.RADAU_TO_GAUSS @ c, problem.X)
         for j in range(len(at.state.a)):
             _, end = carry_by_dense_solve(
@@ -248,8 +297,7 @@ def test_end_states_conserve_balance_and_products_for_any_step():
     for step in (0.1, 2.0, 20.0):
         problem, at, c = setting(3, mixed=False)
         stretch = stretched(step, c)
-        nobody = np.zeros(len(at.state.a), dtype=bool)
-        moved = collocation.carry(problem, at, stretch, nobody)
+        moved = carried(problem, at, stretch)
         for name in np.unique(at.classes.cid[at.classes.cid >= 0]):
             members = np.flatnonzero(at.classes.cid == name)
             products = [
@@ -264,11 +312,10 @@ def test_constant_forces_give_the_matrix_exponential_at_order_eight():
     problem, at, c = setting(5, mixed=False)
     c = np.tile(c[0], (S, 1))
     c /= np.linalg.norm(pulls_of(at, c, problem.X), axis=2).max()
-    nobody = np.zeros(len(at.state.a), dtype=bool)
     gaps = []
     for step in (0.8, 0.4):
         stretch = stretched(step, c)
-        moved = collocation.carry(problem, at, stretch, nobody)
+        moved = carried(problem, at, stretch)
         worst = 0.0
         for j in range(len(at.state.a)):
             g = pulls_of(at, c[:1], problem.X)[0, j]
@@ -322,8 +369,7 @@ def test_light_neurons_cross_inside_the_step():
         bend = 0.05 * rng.normal(size=(3, problem.n))
         c = at.c + (tableau.RADAU[:, None] ** np.arange(1, 4)) @ bend
         stretch = stretched(0.05, c)
-        light = np.ones(6, dtype=bool)
-        moved = collocation.carry(problem, at, stretch, light)
+        moved = carried(problem, at, stretch, everybody=True)
         forces = np.concatenate([at.c[None], c])
         for j in np.unique(moved.crossings[:, 1]).astype(int):
             mine = moved.crossings[moved.crossings[:, 1] == j]
@@ -338,3 +384,50 @@ def test_light_neurons_cross_inside_the_step():
             np.testing.assert_allclose(np.append(moved.a[j], moved.w[j]), end, atol=1e-7)
             crossed += len(log)
     assert crossed >= 10
+
+
+def with_crossings():
+    """Steps in which some neurons cross a plane."""
+    for seed in range(60):
+        problem, at, _ = setting(seed, m=6, mixed=False)
+        stretch = stretched(0.05, np.tile(at.c, (S, 1)))
+        plain = carried(problem, at, stretch)
+        if len(plain.met) and (plain.point[plain.met] >= 0).all():
+            yield problem, at, stretch, plain
+
+
+def test_late_crossings_are_walked_as_those_of_light_neurons():
+    compared = 0
+    for problem, at, stretch, plain in with_crossings():
+        walked = carried(problem, at, stretch, everybody=True)
+        late = carried(problem, at, stretch, late=1e9)
+        np.testing.assert_array_equal(late.light, np.isin(np.arange(6), plain.met))
+        np.testing.assert_array_equal(late.mode, walked.mode)
+        np.testing.assert_array_equal(late.w, walked.w)
+        np.testing.assert_array_equal(np.sort(late.crossings, 0), np.sort(walked.crossings, 0))
+        compared += len(late.crossings)
+    assert compared >= 10
+
+
+def test_lateness_is_size_times_the_square_of_the_share_left():
+    for problem, at, stretch, plain in with_crossings():
+        j = plain.met[0]
+        size = at.neurons.weight[j] * (at.state.a[j] ** 2 + at.state.w[j] @ at.state.w[j])
+        edge = size * (1.0 - plain.tau[j]) ** 2
+        for factor, expected in ((0.99, False), (1.01, True)):
+            moved = carried(problem, at, stretch, late=factor * edge)
+            assert moved.light[j] == expected
+
+
+def test_light_neurons_wait_while_the_step_will_be_cut():
+    seen = 0
+    for problem, at, stretch, plain in with_crossings():
+        hasty = carried(problem, at, stretch, everybody=True, cut=0.5, patient=False)
+        assert not hasty.whole
+        assert not len(hasty.crossings)
+        np.testing.assert_array_equal(hasty.w, at.state.w)
+        assert carried(problem, at, stretch, everybody=True, cut=1.0, patient=False).whole
+        early = plain.tau.min() < 1.0 - 1e-6
+        assert carried(problem, at, stretch, patient=False).whole == (not early)
+        seen += early
+    assert seen >= 10

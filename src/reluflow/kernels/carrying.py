@@ -16,8 +16,11 @@ from reluflow.checks import Array
 from reluflow.kernels.classes import pulls, spread
 from reluflow.kernels.exits import first_boundary, first_exit, first_flip
 from reluflow.kernels.layout import Neurons, Points, Rows, Tables
-from reluflow.kernels.transport import class_matrices, node_speeds, slopes
+from reluflow.kernels.transport import class_matrices, dot2, dot3, node_speeds, slopes
 from reluflow.kernels.walking import walk
+
+# an event before this share of a step will shorten it
+WELL_INSIDE = 1.0 - 1e-6
 
 
 @njit(cache=True, nogil=True)
@@ -30,18 +33,27 @@ def advance(
     c: Array,
     step: float,
     light: NDArray[Any],
+    heavy: NDArray[Any],
+    late: float,
     hidden: bool,
     on_plane: float,
+    cut: float,
+    patient: bool,
     log: Array,
-) -> tuple[Array, Array, NDArray[Any], Array, NDArray[Any], NDArray[Any], int]:
+) -> tuple[Array, Array, NDArray[Any], Array, NDArray[Any], NDArray[Any], int, bool]:
     """End states of all neurons and the first boundary each of them meets.
 
     ``c0`` and ``c`` are the forces at the start and at the Radau nodes; a pre-activation below
     ``on_plane`` times the size of the neuron and the length of the point is zero. Plain crossings
     of ``light`` neurons are carried out here and listed in the first ``used`` rows of ``log`` (tau,
-    neuron, point, new mode). Returns ``(a1, w1, mode1, tau, point, met, used)``. ``tau[j] <= 1``
-    marks the first event of neuron j that the caller must handle (``point -1``: its output weight
-    changes sign, possible only if ``|a| < |w|``); ``met`` lists these neurons.
+    neuron, point, new mode). Returns ``(a1, w1, mode1, tau, point, met, used, whole)``.
+    ``tau[j] <= 1`` marks the first event of neuron j that the caller must handle (``point -1``: its
+    output weight changes sign, possible only if ``|a| < |w|``); ``met`` lists these neurons.
+
+    The others go first. If one of them meets an event well inside the step, or ``cut`` lies there,
+    the step will be shortened: the light neurons are then left alone, and ``whole`` is false;
+    not if the caller is ``patient``. A neuron that meets its plane so late in the step that its
+    kink is below the tolerance, ``size (1 - tau)^2 < late``, becomes light if it is not ``heavy``.
     """
     z, w, mode, path = neurons.z, neurons.w, neurons.mode, tables.path
     m, n = z.shape
@@ -68,48 +80,64 @@ def advance(
     slope = np.empty(stages)
     near = np.empty(n)
     work = np.empty(path.shape[0])
-    for j in range(m):
-        k = rows.cid[j]
-        if k < 0:
-            continue
-        a = neurons.a[j]
-        square = 0.0
-        for q in range(d):
-            square += w[j, q] * w[j, q]
-        size = on_plane * np.sqrt(square if hidden else a * a + square)
-        for i in range(n):
-            near[i] = size * points.lengths[i]
-        for s in range(stages):
-            b[s] = 0.0
+    whole = True
+    for last in (False, True):
+        whole = not last or patient or cut > WELL_INSIDE
+        for j in range(m if whole else 0):
+            k = rows.cid[j]
+            if k < 0 or light[j] != last:
+                continue
+            a = neurons.a[j]
+            square = dot2(w, j, w, j)
+            size = on_plane * np.sqrt(square if hidden else a * a + square)
             for i in range(n):
-                b[s] += rho[k, s, i] * z[j, i]
-        slopes(a, b, gg, inverse, k, step, tables.gauss_a, hidden, value, slope)
-        node_speeds(a, value, push, gam, k, speed)
-        tau[j], point[j] = first_boundary(z, mode, j, speed, step, path, near, work)
-        if not hidden and a * a < square * (1.0 - 1e-12):
-            turn[0] = 0.0
-            for q in range(d):
-                turn[0] += pull[k, 0, q] * w[j, q]
-            turn[1:] = slope
-            flip = first_flip(a, turn, step, path, work)
-            if flip < tau[j]:
-                tau[j] = flip
-                point[j] = -1
-        if tau[j] <= 1.0 and light[j] and point[j] >= 0:
-            a1[j], used, tau[j], point[j] = walk(
-                j, a, w1[j], z[j].copy(), mode1[j], forces, hold[k], pull[k].copy(),
-                push[k].copy(), tables.nodes, points.X, points.gram, step, tables.gauss,
-                tables.gauss_a, tables.gauss_b, path, near, hidden, log, used,
-            )  # fmt: skip
-        else:
+                near[i] = size * points.lengths[i]
             for s in range(stages):
-                f = step * tables.gauss_b[s] * value[s]
-                for q in range(d):
-                    w1[j, q] += f * gx[k, s, q]
-                a1[j] += step * tables.gauss_b[s] * slope[s]
-        if rows.begin[k] < rows.begin[k + 1]:
-            _back_on_planes(w1[j], rows, k, points.X)
-    return a1, w1, mode1, tau, point, np.flatnonzero(tau <= 1.0), used
+                b[s] = dot3(rho, k, s, z, j)
+            slopes(a, b, gg, inverse, k, step, tables.gauss_a, hidden, value, slope)
+            node_speeds(a, value, push, gam, k, speed)
+            tau[j], point[j] = first_boundary(z, mode, j, speed, step, path, near, work)
+            if not hidden and a * a < square * (1.0 - 1e-12):
+                turn[0] = dot3(pull, k, 0, w, j)
+                turn[1:] = slope
+                flip = first_flip(a, turn, step, path, work)
+                if flip < tau[j]:
+                    tau[j] = flip
+                    point[j] = -1
+            if not last:
+                late_one = _comes_late(neurons, rows, j, tau[j], point[j], square, late)
+                if late_one and not heavy[j]:
+                    light[j] = True
+                    tau[j] = 2.0
+                    continue
+                cut = min(cut, tau[j])
+            if tau[j] <= 1.0 and light[j] and point[j] >= 0:
+                a1[j], used, tau[j], point[j] = walk(
+                    j, tau[j], point[j], a, w1[j], z[j].copy(), mode1[j], forces, hold[k],
+                    pull[k].copy(), push[k].copy(), tables.nodes, points.X, points.gram, step,
+                    tables.gauss, tables.gauss_a, tables.gauss_b, path, near, hidden, log, used,
+                )  # fmt: skip
+            else:
+                for s in range(stages):
+                    f = step * tables.gauss_b[s] * value[s]
+                    for q in range(d):
+                        w1[j, q] += f * gx[k, s, q]
+                    a1[j] += step * tables.gauss_b[s] * slope[s]
+            if rows.begin[k] < rows.begin[k + 1]:
+                _back_on_planes(w1[j], rows, k, points.X)
+
+    return a1, w1, mode1, tau, point, np.flatnonzero(tau <= 1.0), used, whole
+
+
+@njit(cache=True, nogil=True)
+def _comes_late(
+    neurons: Neurons, rows: Rows, j: int, tau: float, point: int, square: float, late: float
+) -> bool:
+    k = rows.cid[j]
+    if tau > 1.0 or point < 0 or rows.begin[k + 1] - rows.begin[k] > 1:
+        return False
+    size = neurons.weight[j] * (neurons.a[j] * neurons.a[j] + square)
+    return bool(size * (1.0 - tau) ** 2 < late)
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ from numba import njit
 from reluflow.checks import Array
 from reluflow.kernels.classes import pulls, speeds, spread
 from reluflow.kernels.layout import Neurons, Points, Rows, Tables
-from reluflow.kernels.transport import class_matrices, invert
+from reluflow.kernels.transport import class_matrices, dot3, invert
 
 MAX_ITERATIONS = 12
 
@@ -45,10 +45,7 @@ def node_outputs(
             out[:] = neurons.a[j]
         else:
             for s in range(stages):
-                total = 0.0
-                for i in range(n):
-                    total += rho[k, s, i] * neurons.z[j, i]
-                b[s] = total
+                b[s] = dot3(rho, k, s, neurons.z, j)
             for s in range(stages):
                 total = 0.0
                 for r in range(stages):

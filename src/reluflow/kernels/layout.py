@@ -18,6 +18,22 @@ class Points(NamedTuple):
     y: Array
 
 
+class Law(NamedTuple):
+    """The loss and what is trained; ``rate`` is one over the unit of clock time.
+
+    ``kappa`` is the factor of the square loss, ``force_scale`` its largest force at outputs zero
+    (1 for the others), ``longest`` the length of the longest point.
+    """
+
+    square: bool
+    logistic: bool
+    hidden: bool
+    kappa: float
+    force_scale: float
+    longest: float
+    rate: float
+
+
 class Rows(NamedTuple):
     """Classes of neurons with the same activation row.
 

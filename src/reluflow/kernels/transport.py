@@ -50,10 +50,41 @@ def invert(matrix: Array) -> None:
             matrix[p, q] = work[p, size + q]
 
 
+# dot products may be summed in any order: with it they use the vector unit
+REORDER = {"reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot2(u: Array, j: int, v: Array, k: int) -> float:
+    """``u[j] . v[k]``."""
+    total = 0.0
+    for i in range(u.shape[1]):
+        total += u[j, i] * v[k, i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot3(u: Array, c: int, s: int, v: Array, j: int) -> float:
+    """``u[c, s] . v[j]``."""
+    total = 0.0
+    for i in range(u.shape[2]):
+        total += u[c, s, i] * v[j, i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot33(u: Array, c: int, s: int, r: int) -> float:
+    """``u[c, s] . u[c, r]``."""
+    total = 0.0
+    for i in range(u.shape[2]):
+        total += u[c, s, i] * u[c, r, i]
+    return total
+
+
 @njit(cache=True, nogil=True)
 def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
     """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
-    classes, stages, d = g.shape
+    classes, stages, _ = g.shape
     gg = np.zeros((classes, stages, stages))
     inverse = np.zeros((classes, stages, stages))
     for c in range(classes):
@@ -63,11 +94,8 @@ def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array
             continue
         for k in range(stages):
             for q in range(k, stages):
-                total = 0.0
-                for i in range(d):
-                    total += g[c, k, i] * g[c, q, i]
-                gg[c, k, q] = total
-                gg[c, q, k] = total
+                gg[c, k, q] = dot33(g, c, k, q)
+                gg[c, q, k] = gg[c, k, q]
         for k in range(stages):
             for q in range(stages):
                 total = 0.0
@@ -131,3 +159,72 @@ def node_speeds(a: float, value: Array, gam0: Array, gam: Array, c: int, out: Ar
     for r in range(stages):
         for i in range(n):
             out[r + 1, i] = value[r] * gam[c, r, i]
+
+
+@njit(cache=True, nogil=True)
+def slopes_alone(
+    a: float,
+    b: Array,
+    g: Array,
+    step: float,
+    A: Array,
+    hidden: bool,
+    value: Array,
+    slope: Array,
+    gg: Array,
+    matrix: Array,
+) -> None:
+    """As `slopes`, for a neuron with its own ``g`` (S, d): one system is solved, none inverted.
+
+    ``gg`` and ``matrix`` (S, S) are scratch.
+    """
+    stages = len(b)
+    if hidden:
+        for k in range(stages):
+            value[k] = a
+            slope[k] = 0.0
+        return
+    for k in range(stages):
+        for q in range(k, stages):
+            gg[k, q] = dot2(g, k, g, q)
+            gg[q, k] = gg[k, q]
+    for k in range(stages):
+        value[k] = a
+        for q in range(stages):
+            value[k] += step * A[k, q] * b[q]
+            total = 0.0
+            for r in range(stages):
+                total += A[k, r] * A[r, q] * gg[r, q]
+            matrix[k, q] = -step * step * total
+        matrix[k, k] += 1.0
+    eliminate(matrix, value)
+    for k in range(stages):
+        slope[k] = b[k]
+        for r in range(stages):
+            slope[k] += step * A[k, r] * gg[k, r] * value[r]
+
+
+@njit(cache=True, nogil=True)
+def eliminate(matrix: Array, x: Array) -> None:
+    """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution."""
+    size = len(x)
+    for p in range(size):
+        pivot = p
+        for q in range(p + 1, size):
+            if abs(matrix[q, p]) > abs(matrix[pivot, p]):
+                pivot = q
+        if pivot != p:
+            x[p], x[pivot] = x[pivot], x[p]
+            for q in range(p, size):
+                matrix[p, q], matrix[pivot, q] = matrix[pivot, q], matrix[p, q]
+        scale = 1.0 / matrix[p, p]
+        for r in range(p + 1, size):
+            factor = matrix[r, p] * scale
+            if factor != 0.0:
+                x[r] -= factor * x[p]
+                for q in range(p + 1, size):
+                    matrix[r, q] -= factor * matrix[p, q]
+    for p in range(size - 1, -1, -1):
+        for q in range(p + 1, size):
+            x[p] -= matrix[p, q] * x[q]
+        x[p] /= matrix[p, p]

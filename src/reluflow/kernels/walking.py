@@ -8,7 +8,7 @@ from numba import njit
 from reluflow.checks import Array
 from reluflow.kernels.boundaries import EDGE
 from reluflow.kernels.exits import first_boundary
-from reluflow.kernels.transport import class_matrices, node_speeds, slopes
+from reluflow.kernels.transport import dot2, node_speeds, slopes_alone
 
 
 @njit(cache=True, nogil=True)
@@ -24,13 +24,13 @@ def _weights(nodes: Array, scale: Array, tau: float, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _combine(weights: Array, values: Array, out: Array) -> None:
-    """``out = weights @ values``."""
-    for i in range(len(out)):
-        out[i] = 0.0
-    for k in range(len(weights)):
-        for i in range(len(out)):
-            out[i] += weights[k] * values[k, i]
+def _combine(weights: Array, values: Array, out: Array, row: int) -> None:
+    """``out[row] = weights @ values``."""
+    for i in range(out.shape[1]):
+        out[row, i] = weights[0] * values[0, i]
+    for k in range(1, len(weights)):
+        for i in range(out.shape[1]):
+            out[row, i] += weights[k] * values[k, i]
 
 
 @njit(cache=True, nogil=True)
@@ -48,11 +48,16 @@ def _holds(forces: Array, nodes: Array, bare: Array, held: int, own: float, star
 
 
 @njit(cache=True, nogil=True)
-def _meets_another(z: Array, row: Array, where: int, slack: Array) -> bool:
-    """Whether the neuron reaches other planes with that of ``where``: several meet at ``w = 0``."""
+def _meets_another(z: Array, row: Array, where: int, slack: Array, gram: Array) -> bool:
+    """Whether the neuron reaches other planes with that of ``where``: several meet at ``w = 0``.
+
+    It has gone there with an error: ``z[where]``, over the length of the point.
+    """
+    error = 10.0 * abs(z[0, where]) / np.sqrt(gram[where, where])
     found = False
     for i in range(z.shape[1]):
-        if i != where and row[0, i] < 2 and abs(z[0, i]) <= slack[i]:
+        near = max(slack[i], error * np.sqrt(gram[i, i]))
+        if i != where and row[0, i] < 2 and abs(z[0, i]) <= near:
             found = True
     return found
 
@@ -60,6 +65,8 @@ def _meets_another(z: Array, row: Array, where: int, slack: Array) -> bool:
 @njit(cache=True, nogil=True)
 def walk(
     j: int,
+    end: float,
+    where: int,
     a: float,
     w: Array,
     z: Array,
@@ -83,6 +90,7 @@ def walk(
 ) -> tuple[float, int, float, int]:
     """Carry one light neuron through the step across its events; ``w, z, row`` change.
 
+    The first is known: at ``end`` it meets the plane of point ``where``.
     ``rho``, ``pull`` and ``push`` hold its multipliers, ``g`` and ``X g`` at the nodes of the force
     polynomial; a crossing adds or removes one point, a slide projects one out, in O(n + d).
     Returns ``(a, used, tau, point)``; ``tau <= 1`` is an event the caller must handle (a second
@@ -90,7 +98,9 @@ def walk(
     void.
     """
     stages, n, d = len(gauss), len(z), len(w)
-    g = np.empty((1, stages, d))
+    g = np.empty((stages, d))
+    gg = np.empty((stages, stages))
+    matrix = np.empty((stages, stages))
     gam = np.empty((1, stages, n))
     gam0 = np.empty((1, 1, n))
     mix = np.empty(len(nodes))
@@ -100,13 +110,14 @@ def walk(
             if r != k:
                 scale[k] /= nodes[k] - nodes[r]
     zs = z.reshape(1, n)
+    ws = w.reshape(1, d)
     rows = row.reshape(1, n)
     b = np.empty(stages)
     value = np.empty(stages)
     work = np.empty(path.shape[0])
     slope = np.empty(stages)
     speed = np.empty((stages + 1, n))
-    here = np.empty(n)
+    here = np.empty((1, n))
     held = -1  # the point whose plane it slides on
     bare = np.zeros(len(nodes))
     for i in range(n):
@@ -115,63 +126,78 @@ def walk(
             for k in range(len(nodes)):
                 bare[k] = -rho[k, i] * gram[i, i]
     start = 0.0
-    where = -1
-    for _ in range(4 * n + 8):
+    for turn in range(4 * n + 8):
         alive = False
         for i in range(n):
             if row[i] == 1:
                 alive = True
         if not alive or start >= 1.0:
             return a, used, 2.0, -1
-        end = 1.0
-        where = -1
-        for attempt in range(2):
+        sub = 0.0
+        # look at all that is left of the step for the next plane; then go there, and correct the
+        # time until the neuron is there: what is left is projected out, and changes the balance
+        for go in range(0 if turn else 1, 5):
+            if go == 0:
+                end, where = 1.0, -1
             sub = (end - start) * step
             for k in range(stages):
                 _weights(nodes, scale, start + gauss[k] * (end - start), mix)
-                _combine(mix, pull, g[0, k])
-                _combine(mix, push, gam[0, k])
-                b[k] = 0.0
-                for q in range(d):
-                    b[k] += g[0, k, q] * w[q]
-            gg, inverse = class_matrices(g, sub, A, hidden)
-            slopes(a, b, gg, inverse, 0, sub, A, hidden, value, slope)
-            if attempt == 0:
+                _combine(mix, pull, g, k)
+                _combine(mix, push, gam[0], k)
+                b[k] = dot2(g, k, ws, 0)
+            slopes_alone(a, b, g, sub, A, hidden, value, slope, gg, matrix)
+            if go == 0:
                 _weights(nodes, scale, start, mix)
-                _combine(mix, push, gam0[0, 0])
+                _combine(mix, push, gam0[0], 0)
                 node_speeds(a, value, gam0, gam, 0, speed)
                 tau, where = first_boundary(zs, rows, 0, speed, sub, path, slack, work)
                 if where < 0:
                     break
                 end = start + tau * (1.0 - start)
+                continue
+            off = z[where]
+            output = a
+            for k in range(stages):
+                off += sub * B[k] * value[k] * gam[0, k, where]
+                output += sub * B[k] * slope[k]
+            if abs(off) <= 10.0 * slack[where]:
+                break
+            _weights(nodes, scale, end, mix)
+            pace = 0.0
+            for k in range(len(nodes)):
+                pace += mix[k] * push[k, where]
+            moment = end - off / (output * pace * step) if output * pace != 0.0 else end
+            if go == 4 or not (start < moment <= 1.0 and abs(moment - end) < 0.1 * (end - start)):
+                break
+            end = moment
         for k in range(stages):
             f = sub * B[k] * value[k]
             for i in range(n):
                 z[i] += f * gam[0, k, i]
             for q in range(d):
-                w[q] += f * g[0, k, q]
+                w[q] += f * g[k, q]
             a += sub * B[k] * slope[k]
         if where < 0:
             return a, used, 2.0, -1
-        if used >= len(log) or _meets_another(zs, rows, where, slack):
+        if used >= len(log) or _meets_another(zs, rows, where, slack, gram):
             return a, used, end, where
         _weights(nodes, scale, end, mix)
-        _combine(mix, forces, here)
-        _combine(mix, push, gam0[0, 0])
+        _combine(mix, forces, here, 0)
+        _combine(mix, push, gam0[0], 0)
         # the plane's own weight: its square length, less what the plane held takes away
         own = gram[where, where]
         if held >= 0:
             own -= gram[where, held] ** 2 / gram[held, held]
         slides = False
-        if a * here[where] < 0.0:
+        if a * here[0, where] < 0.0:
             inside = gam0[0, 0, where]
             outside = inside
             if row[where] == 1:
-                outside -= here[where] * own
+                outside -= here[0, where] * own
             else:
-                inside += here[where] * own
+                inside += here[0, where] * own
             # a weight within EDGE of 0 or 1 is a crossing: points that do not pull on each other
-            edge = EDGE * abs(a * here[where]) * own
+            edge = EDGE * abs(a * here[0, where]) * own
             slides = a * outside > edge if row[where] == 1 else a * inside < -edge
             others = False  # without another active point no force is left: the neuron dies
             for i in range(n):

@@ -69,10 +69,12 @@ def test_minkowski_products_of_neurons_that_share_a_row_are_conserved(setup, sto
     compared = 0
     for j in range(net.width):
         for k in range(j):
-            same = (modes[:, j] == modes[:, k]).all(axis=1) & (modes[:, j] == 1).any(axis=1)
-            # the longest stretch of records up to the end during which they share a row
-            first = len(same) - int(np.argmin(same[::-1])) if not same.all() else 0
-            if len(same) - first < 3:
+            # from the last event of either on; before it they share a row at records, not between
+            mine = np.isin(run.events["neuron"], [j, k])
+            last = run.events["log_t"][mine].max(initial=-np.inf)
+            first = int(np.searchsorted(run.log_t, last))
+            share = (modes[-1, j] == modes[-1, k]).all() and (modes[-1, j] == 1).any()
+            if not share or len(run.t) - first < 3:
                 continue
             product = scaled_products(run, j, k)[first:]
             assert np.abs(product - product[0]).max() <= 1e-10

@@ -33,19 +33,12 @@ from reluflow.engines.flow.clock import log_elapsed, log_slowness
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import ON_PLANE, Modes, State
 from reluflow.kernels import collocation as kernel
-from reluflow.kernels.carrying import advance
+from reluflow.kernels.attempts import attempt as kernel_attempt
 from reluflow.kernels.layout import Neurons, Rows
-from reluflow.kernels.margins import solve_margin
 from reluflow.kernels.starts import prepare
 
 # below this product of step and stiffness plain iteration converges fast enough
 PICARD_LIMIT = 1e-3
-# the defect at the start of the step is of order STAGES, the error at its end of 2 STAGES - 1
-POWER = (2 * tableau.STAGES - 1) / tableau.STAGES
-# measured: the power of the defect overestimates the error by this much or more
-CALIBRATION = 0.02
-# error of Gauss collocation on exp(q), divided by q: (4!)^2 / (8! 9!) for four stages
-GROWTH_ERROR = 3.94e-8
 _NO_VALUES, _NO_VECTORS = np.empty(0), np.empty((0, 0))
 
 
@@ -92,11 +85,20 @@ class Stretch(NamedTuple):
     bend: Array
 
 
+class Leaving(NamedTuple):
+    """Ends of slides, for each sliding point of each class; see `kernels.carrying.releases`."""
+
+    tau: Array
+    unit: Array
+    up: NDArray[np.bool_]
+
+
 class Moved(NamedTuple):
     """Neurons at the end of a step, the first exit of each, and crossings already carried out.
 
     ``met`` lists the neurons with an exit (``tau <= 1``) that is still to be handled;
-    ``crossings`` has rows (tau, neuron, point, new mode).
+    ``crossings`` has rows (tau, neuron, point, new mode). The ``light`` neurons have not been
+    carried unless the step is ``whole``.
     """
 
     a: Array
@@ -106,6 +108,9 @@ class Moved(NamedTuple):
     point: NDArray[np.int64]
     met: NDArray[np.int64]
     crossings: Array
+    light: NDArray[np.bool_]
+    whole: bool
+    leaving: Leaving
 
 
 def begin(problem: Problem, state: State) -> Start:
@@ -124,34 +129,49 @@ def begin(problem: Problem, state: State) -> Start:
     )  # fmt: skip
 
 
-def solve(
-    problem: Problem, at: Start, step: float, rtol: float, longer: Stretch | None = None
-) -> Stretch | None:
-    """Solve the collocation equations of one step; None if the iteration does not converge.
+def attempt(
+    problem: Problem,
+    at: Start,
+    step: float,
+    rtol: float,
+    longer: Stretch | None,
+    heavy: NDArray[np.bool_],
+    light_bound: float,
+    near: float,
+    far: float,
+    patient: bool = True,
+) -> tuple[Stretch, Moved] | tuple[Stretch | None, None]:
+    """Solve one step and carry the neurons to its end; see `kernels.attempts`.
 
     ``longer`` is a solved step from the same start: it tells what a linear forecast will miss.
+    The stretch is None if the iteration does not converge, the neurons if the error is too large.
     """
     stiff = step * at.stiffness >= PICARD_LIMIT
     bend, ratio = np.zeros((tableau.STAGES, problem.n)), 1.0
     if longer is not None:
         bend, ratio = longer.bend, step / longer.step
+    values, vectors, goal = _NO_VALUES, _NO_VECTORS, 1e-3 * rtol
     if problem.is_square:
-        goal = max(1e-3 * rtol * float(np.abs(at.c).max()) / at.kappa, at.rounding)
-        values, vectors = at.eigen if stiff else (_NO_VALUES, _NO_VECTORS)
-        iterations, h, c, bend = kernel.solve_square(
-            at.neurons, at.classes, problem.points, tableau.TABLES, at.c, values, vectors,
-            at.kernel, at.kappa, step, bend, ratio, goal, at.rounding, problem.hidden,
-        )  # fmt: skip
-    else:
-        goal = max(1e-3 * rtol, at.rounding)
-        iterations, h, c, bend = solve_margin(
-            at.neurons, at.classes, problem.points, tableau.TABLES, at.h, at.c, at.kernel, stiff,
-            problem.is_logistic, step, bend, ratio, goal, at.rounding, problem.hidden,
-        )  # fmt: skip
+        goal *= float(np.abs(at.c).max()) / at.kappa
+        if stiff:
+            values, vectors = at.eigen
+    log = np.empty((64 + at.neurons.z.size, 4))
+    iterations, h, c, bend, error, boost, light, *rest = kernel_attempt(
+        at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, at.h, at.c, at.kernel,
+        values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend, ratio,
+        max(goal, at.rounding), heavy, light_bound, near, far, ON_PLANE, patient, log,
+    )  # fmt: skip
     if not iterations:
-        return None
-    error, boost = _error(problem, at, h, c, step, rtol)
-    return Stretch(step, h, c, error, boost, iterations, bend)
+        return None, None
+    if not problem.is_square and error <= 1.0:
+        error += _clock_error(problem, at, h, step) / rtol
+    stretch = Stretch(step, h, c, error, boost, iterations, bend)
+    if error > 1.0:
+        return stretch, None
+    tau, unit, up, a, w, mode, exits, point, met, used, whole = rest
+    return stretch, Moved(
+        a, w, mode, exits, point, met, log[:used], light, whole, Leaving(tau, unit, up)
+    )
 
 
 def outputs(problem: Problem, at: Start, c: Array, step: float) -> Array:
@@ -163,44 +183,9 @@ def outputs(problem: Problem, at: Start, c: Array, step: float) -> Array:
     )
 
 
-def _error(
-    problem: Problem, at: Start, h: Array, c: Array, step: float, rtol: float
-) -> tuple[float, float]:
-    r"""Return ``(error / rtol, fastest boost of the step)``.
-
-    The force polynomial misses the known start value by a defect of order S. At the end of a step
-    the error is of order 2S-1, because Radau nodes make the defect orthogonal to polynomials. So
-    the relative defect to the power (2S-1)/S measures the error per unit of progress.
-    """
-    defect, largest, fastest = kernel.defects(
-        at.c, c, at.classes, problem.points, tableau.RADAU_TO_START
-    )
-    if largest == 0.0:
-        return 0.0, 0.0
-    share = largest / (problem.force_scale * problem.longest)
-    boost = step * max(fastest, at.fastest)
-    error = CALIBRATION * (defect / largest) ** POWER
-    error *= min(share, 1.0) * max(1.0, min(step * problem.rate, 1e3))
-    if not problem.is_square:
-        error += _clock_error(problem, at, h, step)
-    if not problem.hidden:
-        error += GROWTH_ERROR * boost ** (2 * tableau.STAGES)
-    return error / rtol, boost
-
-
 def _clock_error(problem: Problem, at: Start, h: Array, step: float) -> float:
     """Error of the elapsed time, from interpolants of the clock with and without the start."""
     slowness = np.array([log_slowness(problem, row) for row in (at.h, *h)])
     cut = np.concatenate([[tableau.RADAU_TO_START @ slowness[1:]], slowness[1:]])
     gap = abs(log_elapsed(slowness, step) - log_elapsed(cut, step))
     return float(gap ** (1.0 + 1.0 / tableau.STAGES))
-
-
-def carry(problem: Problem, at: Start, stretch: Stretch, light: NDArray[np.bool_]) -> Moved:
-    """Carry all neurons to the end of a solved step; see `kernels.carrying.advance`."""
-    log = np.empty((64 + at.neurons.z.size, 4))
-    a, w, mode, tau, point, met, used = advance(
-        at.neurons, at.classes, problem.points, tableau.TABLES, at.c, stretch.c, stretch.step,
-        light, problem.hidden, ON_PLANE, log,
-    )  # fmt: skip
-    return Moved(a, w, mode, tau, point, met, log[:used])

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow import collocation, tableau
+from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.collocation import Start, Stretch
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.outcomes import Event, Outcomes, size_of
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.kernels.carrying import light_ones, releases
 from reluflow.kernels.classes import spread
 
 ORDER = 2 * tableau.STAGES - 1
@@ -55,7 +55,7 @@ class Coupled:
     def __init__(self, problem: Problem, rtol: float, counters: Counters, log: EventLog) -> None:
         self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
         self.step = FIRST * rtol ** (1.0 / ORDER) / problem.rate
-        self.calm = np.inf  # a step in which the neurons that cross are light, if it was asked for
+        self.agenda = Agenda()
         self.tol_event = max(0.01 * rtol, 1e-12)
         self.tol_release = max(0.1 * rtol, 1e-11)
         # the forces are known to a few times the tolerance: a weight that settles at an end of
@@ -70,38 +70,52 @@ class Coupled:
         # (a sliding point is felt through the active ones that its plane balances, not by itself)
         felt = at.classes.active.any(axis=0)
         noise = 2e-16 * float((np.abs(at.c) * problem.lengths)[felt].sum())
-        step = min(self.step, self.calm, limit, 0.03 * self.rtol / max(noise, 1e-300))
+        light_bound = self._light_bound()
+        reach = self.agenda.reach(at.state.clock, light_bound, at.fastest)
+        step = min(self.step, reach, limit, 0.03 * self.rtol / max(noise, 1e-300))
+        cut = step == reach  # not by its own error
         aim: Event | None = None
         heavy = np.zeros(len(at.state.a), dtype=bool)
         tries = 0
         longer: Stretch | None = None
+        patient = False  # asks for all neurons, although an event lies inside the step
         instant = 4.0 * float(np.spacing(max(at.state.clock, 1e-3 * step)))
         for _ in range(400):
-            stretch = collocation.solve(problem, at, step, self.rtol, longer)
-            longer = stretch
-            if stretch is None or stretch.error > 1.0:
+            stretch, moved = collocation.attempt(
+                problem, at, step, self.rtol, longer, heavy, light_bound, self.tol_release,
+                self.sure_release, patient,
+            )  # fmt: skip
+            longer, patient = stretch, False
+            if stretch is None or moved is None:
                 self.counters.rejected += 1
                 error = 1e9 if stretch is None else stretch.error
                 step *= max(0.15, SAFETY * error ** (-1.0 / ORDER))
                 self.step, aim = step, None
                 continue
             self.counters.evaluations += stretch.iterations
-            light = self._light(at, stretch, heavy)
-            moved = collocation.carry(problem, at, stretch, light)
             end = self._end(at, stretch, moved)
-            events = self._events(at, stretch, moved)
-            early = self._earliest(at, stretch, end, events, light)
+            events = self._events(at, moved)
+            early = self._earliest(at, stretch, end, events, moved.light)
+            if not moved.whole and (early is None or step <= instant):
+                patient = True
+                continue
             if early is not None and step > instant:
-                share = self._light_share(at, stretch, early, light | heavy)
-                if early.tau < share < 1.0:
-                    step = self.calm = share * step
-                    aim = None
-                    continue
-                aim = early
-                if not aim.release:
-                    heavy[aim.who] = True  # a light neuron with a second slide needs a landing
-                step = max(step * aim.tau, 0.5 * instant)
-                self.counters.landings += 1
+                if not early.release and moved.light[early.who]:
+                    heavy[early.who] = True  # more than a walk can do: a second slide, say
+                aim = self._landing(at, events, heavy)
+                self._expect(at, stretch, events, heavy)
+                rate = max(stretch.boost / step, at.fastest)
+                reach = self.agenda.reach(at.state.clock, light_bound, rate)
+                if not reach < step:  # the event is an instant ahead
+                    aim = early
+                if aim is not None and aim.tau * step <= reach:
+                    if not aim.release:
+                        heavy[aim.who] = True
+                    step = max(step * aim.tau, 0.5 * instant)
+                    self.counters.landings += 1
+                else:
+                    aim, step = None, reach
+                cut = True
                 continue
             if aim is not None and not any(aim.same(e) for e in events):
                 gap = self._gap(at, stretch, end, aim)
@@ -114,7 +128,7 @@ class Coupled:
                     more = abs(gap) / max(self._speed(at, stretch, end, aim), 1e-300)
                     step = min(step + min(more, 0.5 * step), limit)
                     continue
-            self._accept(stretch, bool(events), len(moved.crossings))
+            self._accept(stretch, cut)
             self.outcomes.carry_out(at, stretch, end, moved, events)
             return Step(stretch, end)
         raise FloatingPointError("a step of the flow could not be completed")
@@ -131,68 +145,47 @@ class Coupled:
                 return event
         return None
 
-    def _accept(self, stretch: Stretch, shortened: bool, crossings: int) -> None:
+    def _accept(self, stretch: Stretch, cut: bool) -> None:
         self.counters.steps += 1
         growth = min(GROWTH, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
         fitting = stretch.step * growth
-        calmed = np.isfinite(self.calm)
-        self.step = max(self.step, fitting) if shortened or calmed else fitting
-        if shortened:
-            self.calm = np.inf
-        elif calmed:
-            self.calm = stretch.step * (1.2 if crossings else 3.0)
+        self.step = max(self.step, fitting) if cut else fitting
 
     # ------------------------------------------------------------------ what limits the step
 
-    def _light(self, at: Start, stretch: Stretch, heavy: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Neurons whose crossings leave kinks in the outputs far below the tolerance.
-
-        A crossing bends the outputs by a slope of the neuron's size times the force. A quadrature
-        over the step misses about a twentieth of the bend times the step, and the force it then
-        misses acts for the step: size x boost^2 / 20. Of N crossings in a step the mean effect is
-        smooth; what is missed grows like the square root of N.
-        """
-        bound = self._light_bound() / max(min(1.0, stretch.boost) ** 2, 1e-300)
-        return np.asarray(light_ones(at.neurons, at.classes, heavy, bound))
-
     def _light_bound(self) -> float:
-        """Largest size of a light neuron, times the square of the boost."""
-        share = 0.1 * self.rtol * self.problem.output_scale / float(np.sqrt(self.outcomes.crowd))
+        """Largest size of a neuron, times the square of the boost, whose crossings are harmless."""
+        share = 0.2 * self.rtol * self.problem.output_scale / float(np.sqrt(self.outcomes.crowd))
         return share / (0.05 * self.problem.longest**2)
 
-    def _light_share(
-        self, at: Start, stretch: Stretch, event: Event, settled: NDArray[np.bool_]
-    ) -> float:
-        """Share of the step in which the neuron of an event is light: no landing is needed there.
+    def _landing(self, at: Start, events: list[Event], heavy: NDArray[np.bool_]) -> Event | None:
+        """The first event at which a step must end, whatever the size of its neuron."""
+        return next((event for event in events if self._must_land(at, event, heavy)), None)
 
-        Zero for the neurons of which it is ``settled`` whether they are.
-        """
-        if event.release or event.point < 0 or settled[event.who]:
-            return 0.0
-        size = float(at.neurons.weight[event.who]) * size_of(at.state, event.who, False) ** 2
-        classes, k = at.classes, at.classes.cid[event.who]
-        if classes.begin[k + 1] - classes.begin[k] > 1:
-            return 0.0
-        return 0.9 * float(np.sqrt(self._light_bound() / size)) / max(stretch.boost, 1e-300)
+    def _must_land(self, at: Start, event: Event, heavy: NDArray[np.bool_]) -> bool:
+        if event.release or event.point < 0 or heavy[event.who]:
+            return True
+        k = at.classes.cid[event.who]
+        return bool(at.classes.begin[k + 1] - at.classes.begin[k] > 1)
 
-    def _events(self, at: Start, stretch: Stretch, moved: collocation.Moved) -> list[Event]:
+    def _expect(
+        self, at: Start, stretch: Stretch, events: list[Event], heavy: NDArray[np.bool_]
+    ) -> None:
+        walks = [event for event in events if not self._must_land(at, event, heavy)]
+        sizes = [
+            float(at.neurons.weight[e.who]) * size_of(at.state, e.who, False) ** 2 for e in walks
+        ]
+        self.agenda.expect(at.state.clock, stretch.step, [e.tau for e in walks], sizes)
+
+    def _events(self, at: Start, moved: collocation.Moved) -> list[Event]:
         """All events of the tried step that must end it, in order of time."""
         met = moved.met.tolist()
         events = [Event(float(moved.tau[j]), j, int(moved.point[j])) for j in met]
-        classes = at.classes
-        if len(classes.point):
-            scale = self.problem.force_scale if self.problem.is_square else 0.0
-            near, far = self.tol_release, self.sure_release
-            tau, unit, up = releases(
-                at.c, stretch.c, classes, tableau.FORCE_BERNSTEIN, near, far, scale
-            )
-            ending = np.flatnonzero(tau <= 1.0).tolist()
-        else:
-            ending = []
-        for p in ending:
+        classes, leaving = at.classes, moved.leaving
+        for p in np.flatnonzero(leaving.tau <= 1.0).tolist() if len(leaving.tau) else ():
             who = int(np.searchsorted(classes.begin, p, side="right")) - 1
-            point, size = int(classes.point[p]), float(unit[p])
-            events.append(Event(float(tau[p]), who, point, True, size, bool(up[p])))
+            point, size = int(classes.point[p]), float(leaving.unit[p])
+            events.append(Event(float(leaving.tau[p]), who, point, True, size, bool(leaving.up[p])))
         return sorted(events, key=lambda e: e.tau)
 
     def _gap(self, at: Start, stretch: Stretch, end: State, event: Event) -> float:

@@ -74,10 +74,15 @@ class Outcomes:
         when = clock + rows[:, 0] * step
         who = rows[:, 1].astype(np.int64)
         self.log.crossings(when, who, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64))
-        for j in np.unique(who[rows[:, 3] >= 2]):
-            boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
-        for j in np.unique(who[~(end.mode[who] == 1).any(axis=1)]).tolist():
-            self.log.add(float(when[who == j].max()), j, -1, "die")
+        sliding = rows[:, 3] >= 2
+        if sliding.any():
+            for j in set(who[sliding].tolist()):
+                boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
+        dead = ~(end.mode[who] == 1).any(axis=1)
+        if dead.any():
+            last = dict(zip(who[dead].tolist(), when[dead].tolist(), strict=True))
+            for j, moment in sorted(last.items()):
+                self.log.add(moment, j, -1, "die")
 
     def _arrive(self, end: State, c: Array, j: int, i: int) -> None:
         """One neuron reaches the plane of point i."""

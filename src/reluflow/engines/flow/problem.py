@@ -12,7 +12,7 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.kernels.layout import Points
+from reluflow.kernels.layout import Law, Points
 from reluflow.losses import Loss, Square
 
 
@@ -49,6 +49,10 @@ class Problem:
         self.rate = self.longest
         if self.is_square:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
+        self.law = Law(
+            self.is_square, self.is_logistic, self.hidden, self.kappa, self.force_scale,
+            self.longest, self.rate,
+        )  # fmt: skip
 
     def forces(self, h: Array) -> Array:
         """Forces for outputs ``h`` (..., n)."""

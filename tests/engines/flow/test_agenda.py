@@ -1,0 +1,43 @@
+"""Crossings to come: how far a step may reach."""
+
+import numpy as np
+import pytest
+
+from reluflow.engines.flow.agenda import CAUTION, Agenda
+from reluflow.kernels.attempts import LATE
+
+
+def test_without_crossings_a_step_is_not_limited():
+    assert Agenda().reach(3.0, 1e-8, 1.0) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("ahead", "size"),
+    [(0.5, 1.0), (0.5, 1e-10), (1e-9, 1.0)],
+    ids=["heavy", "light", "at once"],
+)
+def test_a_step_ends_where_the_kink_reaches_its_bound(ahead, size):
+    agenda, bound, rate = Agenda(), 1e-8, 2.0
+    agenda.expect(3.0, 1.0, [ahead], [size])
+    step = agenda.reach(3.0, bound, rate)
+    passed_over = size * (rate * step) ** 2
+    comes_late = size * (rate * (step - ahead)) ** 2 / LATE
+    assert step > ahead
+    assert min(passed_over, comes_late) == pytest.approx(CAUTION**2 * bound)
+
+
+def test_the_nearest_limit_counts_and_crossings_behind_are_forgotten():
+    agenda = Agenda()
+    agenda.expect(0.0, 2.0, [0.5, 0.25], [1.0, 1.0])
+    assert 0.5 < agenda.reach(0.0, 1e-10, 1.0) < 0.501
+    assert 0.4 < agenda.reach(0.6, 1e-10, 1.0) < 0.401
+    assert agenda.reach(1.2, 1e-10, 1.0) == np.inf
+    assert agenda.reach(0.0, 1e-10, 1.0) == np.inf
+
+
+def test_a_shorter_try_corrects_what_it_covers_and_keeps_the_rest():
+    agenda = Agenda()
+    agenda.expect(0.0, 2.0, [0.2, 0.9], [1.0, 4.0])
+    agenda.expect(0.0, 1.0, [0.7], [1.0])
+    np.testing.assert_allclose(agenda.moments, [0.7, 1.8])
+    np.testing.assert_allclose(agenda.sizes, [1.0, 4.0])
