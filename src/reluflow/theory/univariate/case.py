@@ -22,7 +22,7 @@ from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Trajectory
 
 # F = -log L that a late claim needs, and where a run started here ends
-LATE = 1e3
+LATE = 999.0  # so that a run that stops at a log-loss of -1000, up to its rounding, is late
 STOP_LOG_LOSS = -1e4
 # level of the test of normality: a start is called not normal only beyond doubt
 LEVEL = 1e-3
