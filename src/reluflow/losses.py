@@ -7,6 +7,7 @@ its logarithm, the forces ``c_i = -dL/dh_i`` and, for classification, their loga
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
@@ -40,7 +41,7 @@ class Square:
 
     def kappa(self, n: int) -> float:
         """The number kappa for n points."""
-        return {"1/2n": 1.0 / n, "1/2": 1.0, "1/n": 2.0 / n}[self.factor]
+        return 1.0 if self.factor == "1/2" else (1.0 if self.factor == "1/2n" else 2.0) / n
 
     def value(self, h: Array, y: Array) -> float:
         """The loss."""
@@ -54,6 +55,10 @@ class Square:
 
     def log_value_of_residual(self, r: Array) -> float:
         """The same from the residuals ``r = y - h``."""
+        with np.errstate(over="ignore"):
+            square = float(r @ r)
+        if 1e-280 < square < 1e280:
+            return math.log(0.5 * self.kappa(len(r)) * square)
         top = float(np.abs(r).max())
         if top == 0.0 or not np.isfinite(top):
             return float(np.log(top)) if top else -np.inf

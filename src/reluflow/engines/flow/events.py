@@ -14,23 +14,31 @@ from reluflow.engines.flow.state import Modes, State
 from reluflow.kernels import boundaries
 from reluflow.trajectory import EVENT_DTYPE
 
+KINDS = np.array(["deactivate", "activate", "slide", "slide", "release", "die", "flip"])
+CODES = {kind: code for code, kind in enumerate(KINDS.tolist()) if code != 3}
+Columns = tuple[NDArray[Any], ...]
+
 
 class EventLog:
     """Events of a run in the loss's own clock, appended in any order.
 
-    `dated` is given the map from clock to time when a stretch of clock is finished.
+    `date` is given the map from clock to time when a stretch of clock is finished. Kinds are kept
+    as codes; those of crossings are the new modes.
     """
 
     def __init__(self) -> None:
-        self.rows: list[tuple[float, float, int, int, str]] = []
-        self._pending: list[tuple[float, int, int, str]] = []
+        self._dated: list[Columns] = []  # (t, log_t, neuron, point, code)
+        self._crossed: list[Columns] = []  # (clock, neuron, point, code), not dated
+        self._pending: list[tuple[float, int, int, int]] = []  # the same, one by one
+        self._count = 0
 
     def __len__(self) -> int:
-        return len(self.rows) + len(self._pending)
+        return self._count
 
     def add(self, clock: float, neuron: int, point: int, kind: str) -> None:
         """Append one event."""
-        self._pending.append((clock, neuron, point, kind))
+        self._pending.append((clock, neuron, point, CODES[kind]))
+        self._count += 1
 
     def change(self, clock: float, neuron: int, point: int, old: int, new: int) -> None:
         """Append what a change of mode means; a slide that ends is a release and what follows."""
@@ -46,9 +54,8 @@ class EventLog:
         self, clocks: Array, neurons: NDArray[Any], points: NDArray[Any], modes: NDArray[Any]
     ) -> None:
         """Append crossings and starts of slides by their new modes."""
-        kinds = [("deactivate", "activate", "slide", "slide")[mode] for mode in modes.tolist()]
-        rows = zip(clocks.tolist(), neurons.tolist(), points.tolist(), kinds, strict=True)
-        self._pending.extend(rows)
+        self._crossed.append((clocks, neurons, points, modes))
+        self._count += len(clocks)
 
     def compare(self, clock: float, neuron: int, before: Modes, after: Modes) -> None:
         """Append all changes of one neuron's row, its death included."""
@@ -58,24 +65,27 @@ class EventLog:
             self.add(clock, neuron, -1, "die")
 
     def date(self, log_time: Callable[[Array], tuple[Array, Array]]) -> None:
-        """Give the pending events their times: ``log_time(clocks) = (t, log_t)``."""
-        if not self._pending:
-            return
-        t, log_t = log_time(np.array([row[0] for row in self._pending]))
-        whole = zip(t.tolist(), log_t.tolist(), self._pending, strict=True)
-        self.rows.extend((time, log, *row[1:]) for time, log, row in whole)
+        """Give the events without time theirs: ``log_time(clocks) = (t, log_t)``."""
+        if self._pending:
+            rows = zip(*self._pending, strict=True)
+            self._crossed.append(tuple(np.array(column) for column in rows))
+        for clocks, *rest in self._crossed:
+            self._dated.append((*log_time(clocks), *rest))
+        self._crossed.clear()
         self._pending.clear()
 
     def drop(self) -> None:
-        """Forget the pending events of a step that is not kept."""
+        """Forget the events of a step that is not kept."""
+        self._count -= len(self._pending) + sum(len(clocks) for clocks, *_ in self._crossed)
+        self._crossed.clear()
         self._pending.clear()
 
     def array(self) -> NDArray[np.void]:
         """The structured array of API order; a death follows the neuron's last deactivation."""
-        out = np.empty(len(self.rows), EVENT_DTYPE)
-        if self.rows:
-            columns = zip(*self.rows, strict=True)
-            for name, column in zip(EVENT_DTYPE.names or (), columns, strict=True):
+        out = np.empty(self._count, EVENT_DTYPE)
+        if self._dated:
+            *columns, codes = (np.concatenate(column) for column in zip(*self._dated, strict=True))
+            for name, column in zip(EVENT_DTYPE.names or (), [*columns, KINDS[codes]], strict=True):
                 out[name] = column
         last = np.where(out["kind"] == "die", np.iinfo(np.int64).max, out["point"])
         return out[np.lexsort((last, out["neuron"], out["t"], out["log_t"]))]

@@ -12,6 +12,7 @@ time of the run can be recomputed.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -189,7 +190,8 @@ class Flow:
                 return _with_logs(origin.t + (moments - origin.clock))
 
             self.log.date(dated)
-            end.t, end.log_t = _only(dated(np.array([end.clock])))
+            end.t = origin.t + (end.clock - origin.clock)
+            end.log_t = math.log(end.t)
             if end.t >= self.stops.t_end * (1 - 4e-16):
                 end.t, end.log_t = self.stops.t_end, float(np.log(self.stops.t_end))
             return
