@@ -33,6 +33,7 @@ def attempt(
     points: Points,
     tables: Tables,
     law: Law,
+    logistic: bool | None,
     h0: Array,
     c0: Array,
     kernel: Array,
@@ -56,6 +57,7 @@ def attempt(
 ) -> tuple[Any, ...]:
     """Solve a step of size ``step`` and carry the neurons to its end.
 
+    ``logistic`` is None for the square loss: what the loss does not need is then not compiled.
     ``h0, c0, kernel``, its eigenpairs, the ``fastest`` speed and the ``rounding`` of the outputs
     belong to the start; ``bend, ratio, goal`` are explained in `solve_square`, ``heavy`` and the
     bound in `light_ones`, ``near`` and ``far`` in `releases`. Returns
@@ -63,14 +65,14 @@ def attempt(
     which are empty where the equations were not solved (0 iterations) or the error, relative to the
     tolerance, exceeds 1. ``boost`` is the largest angle in the step.
     """
-    if law.square:
+    if logistic is None:
         iterations, h, c, bend = solve_square(
             neurons, rows, points, tables, c0, values, vectors, kernel, law.kappa, step, bend,
             ratio, goal, rounding, law.hidden,
         )  # fmt: skip
     else:
         iterations, h, c, bend = solve_margin(
-            neurons, rows, points, tables, h0, c0, kernel, stiff, law.logistic, step, bend, ratio,
+            neurons, rows, points, tables, h0, c0, kernel, stiff, logistic, step, bend, ratio,
             goal, rounding, law.hidden,
         )  # fmt: skip
     error, boost = np.inf, 0.0
@@ -83,7 +85,9 @@ def attempt(
     if error <= 1.0:
         light_bound /= max(min(1.0, boost) ** 2, 1e-300)
         light = light_ones(neurons, rows, heavy, light_bound)
-        scale = law.force_scale if law.square else 0.0
+        scale = 0.0
+        if logistic is None:
+            scale = law.force_scale
         leaving, unit, up = releases(c0, c, rows, tables.force, near, far, scale)
         cut = 2.0
         if len(leaving) and not patient:

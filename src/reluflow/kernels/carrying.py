@@ -40,7 +40,7 @@ def advance(
     cut: float,
     patient: bool,
     log: Array,
-) -> tuple[Array, Array, NDArray[Any], Array, NDArray[Any], NDArray[Any], int, bool]:
+) -> tuple[Array, Array, NDArray[Any], Array, NDArray[Any], NDArray[Any], np.int64, bool]:
     """End states of all neurons and the first boundary each of them meets.
 
     ``c0`` and ``c`` are the forces at the start and at the Radau nodes; a pre-activation below
@@ -72,7 +72,7 @@ def advance(
     mode1 = neurons.mode.copy()
     tau = np.full(m, 2.0)
     point = np.full(m, -1)
-    used = 0
+    used = np.int64(0)  # not a literal, of which the kernels would have versions of their own
     speed = np.empty((stages + 1, n))
     turn = np.empty(stages + 1)
     b = np.empty(stages)
@@ -80,6 +80,7 @@ def advance(
     slope = np.empty(stages)
     near = np.empty(n)
     work = np.empty(path.shape[0])
+    first = np.int64(0)
     whole = True
     for last in (False, True):
         whole = not last or patient or cut > WELL_INSIDE
@@ -98,7 +99,7 @@ def advance(
             node_speeds(a, value, push, gam, k, speed)
             tau[j], point[j] = first_boundary(z, mode, j, speed, step, path, near, work)
             if not hidden and a * a < square * (1.0 - 1e-12):
-                turn[0] = dot3(pull, k, 0, w, j)
+                turn[0] = dot3(pull, k, first, w, j)
                 turn[1:] = slope
                 flip = first_flip(a, turn, step, path, work)
                 if flip < tau[j]:

@@ -19,14 +19,12 @@ class Points(NamedTuple):
 
 
 class Law(NamedTuple):
-    """The loss and what is trained; ``rate`` is one over the unit of clock time.
+    """The force law and what is trained; ``rate`` is one over the unit of clock time.
 
     ``kappa`` is the factor of the square loss, ``force_scale`` its largest force at outputs zero
     (1 for the others), ``longest`` the length of the longest point.
     """
 
-    square: bool
-    logistic: bool
     hidden: bool
     kappa: float
     force_scale: float

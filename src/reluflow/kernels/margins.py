@@ -70,15 +70,23 @@ def solve_margin(
 ) -> tuple[int, Array, Array, Array]:
     """Iterate on the outputs at the nodes: ``h - out(c(h)) = 0``.
 
-    The shares have their own Jacobian at each node. Otherwise as `solve_square`.
+    The shares have their own Jacobian at each node. Otherwise as `solve_square`. Where it is stiff
+    the forecast is linearly implicit: late in training the slopes of the outputs at the start are
+    noise, and a step along them would leave the region in which Newton's method converges.
     """
     n = len(h0)
     stages = len(tables.radau)
     slope = np.dot(kernel, c0)
     forecast = np.empty((stages, n))
+    block = np.zeros((n, n))
+    if stiff:
+        block = np.dot(kernel, share_jacobian(h0, c0, points.y, logistic))
     for k in range(stages):
-        for i in range(n):
-            forecast[k, i] = h0[i] + step * tables.radau[k] * slope[i]
+        ahead = step * tables.radau[k]
+        rise = ahead * slope
+        if stiff:
+            rise = np.linalg.solve(np.eye(n) + ahead * block, rise)
+        forecast[k] = h0 + rise
     h = forecast + rebent(bend, tables.nodes, ratio)
     c = h
     previous = np.inf

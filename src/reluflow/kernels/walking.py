@@ -98,6 +98,7 @@ def walk(
     void.
     """
     stages, n, d = len(gauss), len(z), len(w)
+    only = np.int64(0)  # the one row; a literal would compile other versions of the kernels
     g = np.empty((stages, d))
     gg = np.empty((stages, stages))
     matrix = np.empty((stages, stages))
@@ -144,13 +145,13 @@ def walk(
                 _weights(nodes, scale, start + gauss[k] * (end - start), mix)
                 _combine(mix, pull, g, k)
                 _combine(mix, push, gam[0], k)
-                b[k] = dot2(g, k, ws, 0)
+                b[k] = dot2(g, k, ws, only)
             slopes_alone(a, b, g, sub, A, hidden, value, slope, gg, matrix)
             if go == 0:
                 _weights(nodes, scale, start, mix)
-                _combine(mix, push, gam0[0], 0)
-                node_speeds(a, value, gam0, gam, 0, speed)
-                tau, where = first_boundary(zs, rows, 0, speed, sub, path, slack, work)
+                _combine(mix, push, gam0[0], only)
+                node_speeds(a, value, gam0, gam, only, speed)
+                tau, where = first_boundary(zs, rows, only, speed, sub, path, slack, work)
                 if where < 0:
                     break
                 end = start + tau * (1.0 - start)
@@ -182,8 +183,8 @@ def walk(
         if used >= len(log) or _meets_another(zs, rows, where, slack, gram):
             return a, used, end, where
         _weights(nodes, scale, end, mix)
-        _combine(mix, forces, here, 0)
-        _combine(mix, push, gam0[0], 0)
+        _combine(mix, forces, here, only)
+        _combine(mix, push, gam0[0], only)
         # the plane's own weight: its square length, less what the plane held takes away
         own = gram[where, where]
         if held >= 0:

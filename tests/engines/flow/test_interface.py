@@ -240,6 +240,16 @@ def test_continued_run_equals_one_long_run(loss, split):
     np.testing.assert_allclose(weights(run.at(0.1)), weights(whole.at(0.1)), atol=1e-7)
 
 
+def test_a_run_whose_time_is_beyond_floats_is_continued():
+    data = rf.datasets.from_points([-1.0, 0.5], [1, -1])
+    net = rf.networks.gaussian(2, 8, sigma_hidden=0.5, sigma_output=0.5, seed=3)
+    run = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-800.0)
+    assert np.isinf(run.t[-1])
+    longer = rf.flow(run, stop_log_loss=-900.0)
+    assert longer.status == "stop_loss"
+    assert longer.log_t[-1] > run.log_t[-1]
+
+
 def test_continuation_of_a_finished_run_ends_at_once():
     data, net = regression(3)
     run = rf.flow(data, net)

@@ -156,9 +156,10 @@ def attempt(
         if stiff:
             values, vectors = at.eigen
     log = np.empty((64 + at.neurons.z.size, 4))
+    logistic = None if problem.is_square else problem.is_logistic
     iterations, h, c, bend, error, boost, light, *rest = kernel_attempt(
-        at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, at.h, at.c, at.kernel,
-        values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend, ratio,
+        at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, logistic, at.h, at.c,
+        at.kernel, values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend, ratio,
         max(goal, at.rounding), heavy, light_bound, near, far, ON_PLANE, patient, log,
     )  # fmt: skip
     if not iterations:

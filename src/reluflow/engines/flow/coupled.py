@@ -58,10 +58,7 @@ class Coupled:
         self.agenda = Agenda()
         self.tol_event = max(0.01 * rtol, 1e-12)
         self.tol_release = max(0.1 * rtol, 1e-11)
-        # the forces are known to a few times the tolerance: a weight that settles at an end of
-        # [0, 1] would be released by their error, and slide again at once
-        self.sure_release = max(5.0 * rtol, 1e-11)
-        self.outcomes = Outcomes(problem, log, self.sure_release)
+        self.outcomes = Outcomes(problem, log)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events at its end."""
@@ -74,6 +71,7 @@ class Coupled:
         reach = self.agenda.reach(at.state.clock, light_bound, at.fastest)
         step = min(self.step, reach, limit, 0.03 * self.rtol / max(noise, 1e-300))
         cut = step == reach  # not by its own error
+        self.outcomes.slack = self._slack(at)
         aim: Event | None = None
         heavy = np.zeros(len(at.state.a), dtype=bool)
         tries = 0
@@ -83,7 +81,7 @@ class Coupled:
         for _ in range(400):
             stretch, moved = collocation.attempt(
                 problem, at, step, self.rtol, longer, heavy, light_bound, self.tol_release,
-                self.sure_release, patient,
+                self.outcomes.slack, patient,
             )  # fmt: skip
             longer, patient = stretch, False
             if stretch is None or moved is None:
@@ -157,6 +155,16 @@ class Coupled:
         """Largest size of a neuron, times the square of the boost, whose crossings are harmless."""
         share = 0.2 * self.rtol * self.problem.output_scale / float(np.sqrt(self.outcomes.crowd))
         return share / (0.05 * self.problem.longest**2)
+
+    def _slack(self, at: Start) -> float:
+        """Share of a force that may be error: a sliding weight is released if it is out by more.
+
+        The error of a weight that settles at an end of [0, 1] would release it, and it would slide
+        again at once. Outputs are known to the tolerance; a margin of q to q times it, and the
+        shares of a classification loss depend on margins exponentially.
+        """
+        margin = 0.0 if self.problem.is_square else -at.log_loss
+        return max(self.rtol * max(5.0, margin), 1e-11)
 
     def _landing(self, at: Start, events: list[Event], heavy: NDArray[np.bool_]) -> Event | None:
         """The first event at which a step must end, whatever the size of its neuron."""

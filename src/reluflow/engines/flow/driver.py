@@ -63,7 +63,7 @@ def flow(
         run.start_modes()
     else:
         state, step = restore(problem, earlier, len(earlier.t) - 1)
-        if stops.t_end <= state.t:
+        if np.isfinite(stops.t_end) and stops.t_end <= state.t:
             raise InputError(
                 f"`t_end` is {stops.t_end:g} but the run has reached {state.t:g}. "
                 "Give a later time."

@@ -35,13 +35,13 @@ class Event(NamedTuple):
 
 
 class Outcomes:
-    """Carries out events. ``slack``: forces are known to this share of their scale.
+    """Carries out events. ``slack``: forces are known to this share of their scale (the caller's).
 
     ``crowd`` counts the light events of the last step: the tolerance is shared among them.
     """
 
-    def __init__(self, problem: Problem, log: EventLog, slack: float) -> None:
-        self.problem, self.log, self.slack = problem, log, slack
+    def __init__(self, problem: Problem, log: EventLog) -> None:
+        self.problem, self.log, self.slack = problem, log, 0.0
         self.crowd = 1
 
     def carry_out(

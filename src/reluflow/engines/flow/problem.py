@@ -49,10 +49,7 @@ class Problem:
         self.rate = self.longest
         if self.is_square:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
-        self.law = Law(
-            self.is_square, self.is_logistic, self.hidden, self.kappa, self.force_scale,
-            self.longest, self.rate,
-        )  # fmt: skip
+        self.law = Law(self.hidden, self.kappa, self.force_scale, self.longest, self.rate)
 
     def forces(self, h: Array) -> Array:
         """Forces for outputs ``h`` (..., n)."""
