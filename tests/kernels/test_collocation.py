@@ -212,13 +212,13 @@ def stretched(step, c):
     return collocation.Stretch(step, np.zeros_like(c), c, 0.0, 0.0, 1, np.zeros_like(c))
 
 
-def carried(problem, at, stretch, *, everybody=False, late=0.0, cut=2.0, patient=True):
+def carried(problem, at, stretch, *, everybody=False, late=0.0, tail=1.0, cut=2.0, patient=True):
     """The neurons at the end of a step; ``everybody``: all are light, otherwise none is."""
     light = np.full(len(at.state.a), everybody)
     log = np.empty((200, 4))
     a, w, mode, tau, point, met, used, whole = advance(
         at.neurons, at.classes, problem.points, tableau.TABLES, at.c, stretch.c, stretch.step,
-        light, np.zeros_like(light), late, problem.hidden, ON_PLANE, cut, patient, log,
+        light, np.zeros_like(light), late, tail, problem.hidden, ON_PLANE, cut, patient, log,
     )  # fmt: skip
     slides = collocation.Leaving(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
     return collocation.Moved(a, w, mode, tau, point, met, log[:used], light, whole, slides)
@@ -416,6 +416,8 @@ def test_lateness_is_size_times_the_square_of_the_share_left():
         edge = size * (1.0 - plain.tau[j]) ** 2
         for factor, expected in ((0.99, False), (1.01, True)):
             moved = carried(problem, at, stretch, late=factor * edge)
+            assert moved.light[j] == expected
+            moved = carried(problem, at, stretch, late=1e9, tail=(1.0 - plain.tau[j]) * factor)
             assert moved.light[j] == expected
 
 

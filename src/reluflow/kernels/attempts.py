@@ -49,6 +49,7 @@ def attempt(
     goal: float,
     heavy: NDArray[Any],
     light_bound: float,
+    tail: float,
     near: float,
     far: float,
     on_plane: float,
@@ -60,10 +61,11 @@ def attempt(
     ``logistic`` is None for the square loss: what the loss does not need is then not compiled.
     ``h0, c0, kernel``, its eigenpairs, the ``fastest`` speed and the ``rounding`` of the outputs
     belong to the start; ``bend, ratio, goal`` are explained in `solve_square`, ``heavy`` and the
-    bound in `light_ones`, ``near`` and ``far`` in `releases`. Returns
+    bound in `light_ones`, ``tail`` in `advance`, ``near`` and ``far`` in `releases`. Returns
     ``(iterations, h, c, bend, error, boost, light)`` and the results of `releases` and `advance`,
     which are empty where the equations were not solved (0 iterations) or the error, relative to the
-    tolerance, exceeds 1. ``boost`` is the largest angle in the step.
+    tolerance, exceeds 1. ``boost`` is the largest angle in the step, of a
+    neuron that crosses a plane too: the force of that point is then no longer balanced.
     """
     if logistic is None:
         iterations, h, c, bend = solve_square(
@@ -94,7 +96,7 @@ def attempt(
             cut = leaving.min()
         a, w, mode, tau, point, met, used, whole = advance(
             neurons, rows, points, tables, c0, c, step, light, heavy,
-            LATE * light_bound, law.hidden, on_plane, cut,
+            LATE * light_bound, tail, law.hidden, on_plane, cut,
             patient, log,
         )  # fmt: skip
     return (
@@ -115,7 +117,7 @@ def _error(
     rtol: float,
     fastest: float,
 ) -> tuple[float, float]:
-    """Return ``(error / rtol, fastest boost of the step)``.
+    """Return ``(error / rtol, boost)``; see `attempt`.
 
     The force polynomial misses the known start value by a defect of order S. At the end of a step
     the error is of order 2S-1, because Radau nodes make the defect orthogonal to polynomials. So
@@ -132,4 +134,4 @@ def _error(
     error *= max(1.0, min(step * law.rate, 1e3))
     if not law.hidden:
         error += GROWTH_ERROR * boost ** (2 * stages)
-    return error / rtol, boost
+    return error / rtol, max(boost, step * largest)

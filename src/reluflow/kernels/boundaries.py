@@ -170,11 +170,15 @@ def slide_forces(c: Array, gram: Array, row: Array, rho: Array) -> None:
 
 @njit(cache=True, nogil=True)
 def land(w: Array, on: Array, X: Array, gram: Array) -> None:
-    """Project one neuron on the planes of the points ``on`` (bool); ``w`` is changed."""
+    """Project one neuron on the planes of the points ``on`` (bool); ``w`` is changed.
+
+    Where they meet in the origin only, what is left is rounding and becomes zero.
+    """
     index = np.flatnonzero(on)
     count = len(index)
     if count == 0:
         return
+    before = np.abs(w).max()
     off = np.empty(count)
     own = np.empty((count, count))
     for p in range(count):
@@ -188,6 +192,8 @@ def land(w: Array, on: Array, X: Array, gram: Array) -> None:
         for p in range(count):
             for q in range(len(w)):
                 w[q] -= part[p] * X[index[p], q]
+    if np.abs(w).max() <= 1e-14 * before:
+        w[:] = 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -35,6 +35,7 @@ def advance(
     light: NDArray[Any],
     heavy: NDArray[Any],
     late: float,
+    tail: float,
     hidden: bool,
     on_plane: float,
     cut: float,
@@ -53,7 +54,8 @@ def advance(
     The others go first. If one of them meets an event well inside the step, or ``cut`` lies there,
     the step will be shortened: the light neurons are then left alone, and ``whole`` is false;
     not if the caller is ``patient``. A neuron that meets its plane so late in the step that its
-    kink is below the tolerance, ``size (1 - tau)^2 < late``, becomes light if it is not ``heavy``.
+    kink is below the tolerance, ``size (1 - tau)^2 < late``, becomes light if it is not ``heavy``
+    and what follows is at most the share ``tail`` of the step, in which the outputs do not react.
     """
     z, w, mode, path = neurons.z, neurons.w, neurons.mode, tables.path
     m, n = z.shape
@@ -80,6 +82,10 @@ def advance(
     slope = np.empty(stages)
     near = np.empty(n)
     work = np.empty(path.shape[0])
+    swing = np.zeros(len(rows.active))
+    for k in range(len(rows.active)):
+        for p in range(rows.begin[k], rows.begin[k + 1]):
+            swing[k] += step * points.lengths[rows.point[p]] * abs(hold[k, 0, rows.point[p]])
     first = np.int64(0)
     whole = True
     for last in (False, True):
@@ -91,6 +97,8 @@ def advance(
             a = neurons.a[j]
             square = dot2(w, j, w, j)
             size = on_plane * np.sqrt(square if hidden else a * a + square)
+            if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
+                size += on_plane * abs(a) * swing[k]
             for i in range(n):
                 near[i] = size * points.lengths[i]
             for s in range(stages):
@@ -107,16 +115,17 @@ def advance(
                     point[j] = -1
             if not last:
                 late_one = _comes_late(neurons, rows, j, tau[j], point[j], square, late)
-                if late_one and not heavy[j]:
+                if late_one and not heavy[j] and 1.0 - tau[j] <= tail:
                     light[j] = True
                     tau[j] = 2.0
                     continue
                 cut = min(cut, tau[j])
             if tau[j] <= 1.0 and light[j] and point[j] >= 0:
                 a1[j], used, tau[j], point[j] = walk(
-                    j, tau[j], point[j], a, w1[j], z[j].copy(), mode1[j], forces, hold[k],
-                    pull[k].copy(), push[k].copy(), tables.nodes, points.X, points.gram, step,
-                    tables.gauss, tables.gauss_a, tables.gauss_b, path, near, hidden, log, used,
+                    j, tau[j], point[j], a, w1[j], z[j].copy(), mode1[j], c, hold[k, 1:].copy(),
+                    pull[k, 1:].copy(), push[k, 1:].copy(), tables.radau, points.X, points.gram,
+                    step, tables.gauss, tables.gauss_a, tables.gauss_b, path, near, hidden, log,
+                    used,
                 )  # fmt: skip
             else:
                 for s in range(stages):

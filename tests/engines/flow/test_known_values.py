@@ -3,7 +3,7 @@
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.integrate import quad
+from scipy.integrate import quad, solve_ivp
 from scipy.optimize import brentq
 
 import reluflow as rf
@@ -267,3 +267,40 @@ def test_hidden_weights_of_any_size_leave_their_start(length, eps):
     run = rf.flow(data, rf.networks.by_preactivations(data, eps, [1]), train="hidden")
     assert run.status == "stationary"
     np.testing.assert_allclose(run.final.predict(data.X), [1.0, 0.0, 1.0], atol=1e-8)
+
+
+@pytest.mark.parametrize("length", [1e2, 4e8])
+def test_huge_hidden_weights_leave_the_output_layer_to_train_alone(length):
+    # hidden weights turn by a part in length^2: the outputs obey h' = K c(h), K fixed
+    X, y = np.array([[-0.8, 1.0], [-0.1, 1.0], [0.3, 1.0], [0.9, 1.0]]), np.array([1, 1, -1, -1])
+    rng = np.random.default_rng(1)
+    W, a = length * rng.normal(size=(64, 2)), rng.normal(size=64) / (500.0 * length)
+    stop = np.log(1 / 8)
+    run = rf.flow(rf.Dataset(X, y), rf.Network(a, W), loss=Exponential(), stop_log_loss=stop)
+    assert run.status == "stop_loss"
+    features = np.maximum(X @ W.T, 0.0) / length
+
+    def field(_, h):
+        return features @ features.T @ (y * np.exp(-y * h)) / 4
+
+    def reached(_, h):
+        return np.log(np.mean(np.exp(-y * h))) - stop
+
+    reached.terminal = True
+    start = features @ (length * a)
+    alone = solve_ivp(field, (0, 100.0), start, "DOP853", events=reached, rtol=1e-11, atol=1e-13)
+    assert run.t[-1] * length**2 == pytest.approx(alone.t[-1], rel=20.0 / length**2 + 1e-7)
+    np.testing.assert_allclose(run.final.predict(X), alone.y[:, -1], rtol=20.0 / length**2 + 1e-7)
+
+
+def test_late_losses_are_reached_at_tight_tolerances():
+    data = rf.datasets.from_points([-2.0, -1.2, -0.3, 0.4, 1.1, 2.0], [1, 1, -1, -1, 1, 1])
+    net = rf.networks.gaussian(2, 20, sigma_hidden=0.1, sigma_output=0.1, seed=0)
+    runs = [
+        rf.flow(data, net, loss=Exponential(), stop_log_loss=-1e5, rtol=rtol)
+        for rtol in (1e-8, 1e-10)
+    ]
+    assert all(run.status == "stop_loss" for run in runs)
+    # log t = F minus a few logarithms of F: the tolerance is relative to F
+    assert runs[0].log_t[-1] == pytest.approx(runs[1].log_t[-1], abs=1e-3)
+    assert runs[1].stats["steps"] < 2000

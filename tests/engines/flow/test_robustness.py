@@ -34,6 +34,14 @@ SAMPLE = [
     54,
     56,
     60,
+    # found among the others: held at the origin, stiff walks, releases far ahead, endless slides
+    211,
+    530,
+    740,
+    890,
+    903,
+    1084,
+    1684,
 ]
 MANY = 2000
 

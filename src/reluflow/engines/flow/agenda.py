@@ -36,10 +36,11 @@ class Agenda:
         self.moments = np.concatenate([clock + step * np.array(tau), self.moments[later]])
         self.sizes = np.concatenate([sizes, self.sizes[later]])
 
-    def reach(self, clock: float, bound: float, rate: float) -> float:
+    def reach(self, clock: float, bound: float, rate: float, stiffness: float) -> float:
         """The longest step from ``clock``: crossings up to ``size boost^2 = bound`` are harmless.
 
-        ``rate`` is the boost in a unit of clock.
+        ``rate`` is the boost in a unit of clock, ``stiffness`` the fastest rate of the outputs: a
+        step may not go on so long after a crossing that they would react.
         """
         if not len(self.moments):
             return np.inf
@@ -50,4 +51,5 @@ class Agenda:
                 return np.inf
         room = CAUTION * np.sqrt(bound / np.maximum(self.sizes, 1e-300)) / max(rate, 1e-300)
         ahead = self.moments - clock
-        return float(np.maximum(room, ahead + np.sqrt(LATE) * room).min())
+        after = np.minimum(np.sqrt(LATE) * room, CAUTION / max(stiffness, 1e-300))
+        return float(np.maximum(room, ahead + after).min())

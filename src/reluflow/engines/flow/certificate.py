@@ -133,11 +133,13 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     values, vectors = np.linalg.eigh(at.kernel)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     jacobian = problem.force_jacobian(at.h)
-    rates = np.linalg.eigvalsh(0.5 * root.T @ (jacobian + jacobian.T) @ root)
-    rates = rates[rates > RANK_CUTOFF * max(float(rates.max()), 1e-300)]
-    if not len(rates):
+    rates, modes = np.linalg.eigh(0.5 * root.T @ (jacobian + jacobian.T) @ root)
+    moving = rates > RANK_CUTOFF * max(float(rates.max()), 1e-300)
+    # along the others the shares do not change: what moves there goes on for ever
+    endless = (modes.T @ (root.T @ at.c))[~moving]
+    if not moving.any() or np.linalg.norm(endless) > 1e-3 * rtol * problem.rate * _norm(at):
         return None
-    path = at.fastest / float(rates.min())
+    path = at.fastest / float(rates[moving].min())
     if path > 1e-3 * rtol or path > 0.5 * _smallest_margin(problem, at):
         return None
     return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))

@@ -73,7 +73,8 @@ class Start:
 class Stretch(NamedTuple):
     """A solved step: outputs and forces at the Radau nodes, the error relative to the tolerance.
 
-    ``bend`` is what a linear forecast missed of the unknowns at the nodes.
+    ``bend`` is what a linear forecast missed of the unknowns at the nodes, ``boost`` the largest
+    angle by which a neuron turns, or would if it crossed a plane.
     """
 
     step: float
@@ -156,12 +157,17 @@ def attempt(
         if stiff:
             values, vectors = at.eigen
     log = np.empty((64 + at.neurons.z.size, 4))
+    tail = 1.0 / max(step * at.stiffness, 1.0)
     logistic = None if problem.is_square else problem.is_logistic
-    iterations, h, c, bend, error, boost, light, *rest = kernel_attempt(
-        at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, logistic, at.h, at.c,
-        at.kernel, values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend, ratio,
-        max(goal, at.rounding), heavy, light_bound, near, far, ON_PLANE, patient, log,
-    )  # fmt: skip
+    try:
+        iterations, h, c, bend, error, boost, light, *rest = kernel_attempt(
+            at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, logistic, at.h,
+            at.c, at.kernel, values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend,
+            ratio, max(goal, at.rounding), heavy, light_bound, tail, near, far, ON_PLANE, patient,
+            log,
+        )  # fmt: skip
+    except np.linalg.LinAlgError:  # Newton's matrix is singular to rounding: too long a step
+        return None, None
     if not iterations:
         return None, None
     if not problem.is_square and error <= 1.0:

@@ -22,7 +22,7 @@ from reluflow.engines.flow.collocation import Start, Stretch
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.outcomes import Event, Outcomes, size_of
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import State
+from reluflow.engines.flow.state import ON_PLANE, State
 from reluflow.kernels.classes import spread
 
 ORDER = 2 * tableau.STAGES - 1
@@ -66,18 +66,19 @@ class Coupled:
         # rounding of the forces, times the step, must stay far below the tolerance
         # (a sliding point is felt through the active ones that its plane balances, not by itself)
         felt = at.classes.active.any(axis=0)
-        noise = 2e-16 * float((np.abs(at.c) * problem.lengths)[felt].sum())
+        pulls = np.abs(at.c) * problem.lengths
+        noise = 2e-16 * float(pulls[felt].sum())
         light_bound = self._light_bound()
-        reach = self.agenda.reach(at.state.clock, light_bound, at.fastest)
+        rate = max(at.fastest, float(pulls.max()))
+        reach = self.agenda.reach(at.state.clock, light_bound, rate, at.stiffness)
         step = min(self.step, reach, limit, 0.03 * self.rtol / max(noise, 1e-300))
         cut = step == reach  # not by its own error
         self.outcomes.slack = self._slack(at)
         aim: Event | None = None
         heavy = np.zeros(len(at.state.a), dtype=bool)
-        tries = 0
+        tries, beyond = 0, step
         longer: Stretch | None = None
         patient = False  # asks for all neurons, although an event lies inside the step
-        instant = 4.0 * float(np.spacing(max(at.state.clock, 1e-3 * step)))
         for _ in range(400):
             stretch, moved = collocation.attempt(
                 problem, at, step, self.rtol, longer, heavy, light_bound, self.tol_release,
@@ -91,6 +92,7 @@ class Coupled:
                 self.step, aim = step, None
                 continue
             self.counters.evaluations += stretch.iterations
+            instant = 4.0 * float(np.spacing(max(at.state.clock, 1e-3 * step)))
             end = self._end(at, stretch, moved)
             events = self._events(at, moved)
             early = self._earliest(at, stretch, end, events, moved.light)
@@ -98,12 +100,13 @@ class Coupled:
                 patient = True
                 continue
             if early is not None and step > instant:
+                beyond = step
                 if not early.release and moved.light[early.who]:
                     heavy[early.who] = True  # more than a walk can do: a second slide, say
                 aim = self._landing(at, events, heavy)
                 self._expect(at, stretch, events, heavy)
-                rate = max(stretch.boost / step, at.fastest)
-                reach = self.agenda.reach(at.state.clock, light_bound, rate)
+                rate = max(stretch.boost / step, rate)
+                reach = self.agenda.reach(at.state.clock, light_bound, rate, at.stiffness)
                 if not reach < step:  # the event is an instant ahead
                     aim = early
                 if aim is not None and aim.tau * step <= reach:
@@ -124,7 +127,9 @@ class Coupled:
                     events.append(aim)
                 elif tries <= 8:
                     more = abs(gap) / max(self._speed(at, stretch, end, aim), 1e-300)
-                    step = min(step + min(more, 0.5 * step), limit)
+                    # far from it the long step's paths were no guide: halve the decades between
+                    far = more > 0.5 * step
+                    step = min(float(np.sqrt(step * beyond)) if far else step + more, limit)
                     continue
             self._accept(stretch, cut)
             self.outcomes.carry_out(at, stretch, end, moved, events)
@@ -197,14 +202,19 @@ class Coupled:
         return sorted(events, key=lambda e: e.tau)
 
     def _gap(self, at: Start, stretch: Stretch, end: State, event: Event) -> float:
-        """How far the end of the step is from the event, as an angle or a sliding weight."""
+        """How far the end of the step is from the event: an angle, a share of a weight."""
         if event.release:
             return self._hold(at, stretch.c[-1], event) + self.tol_release
-        norm = size_of(end, event.who, self.problem.hidden)
         if event.point < 0:
-            return float(end.a[event.who]) / norm
+            return float(end.a[event.who]) / self._flip_unit(at, stretch, event)
         z = float(end.w[event.who] @ self.problem.X[event.point])
+        norm = size_of(end, event.who, self.problem.hidden)
         return z / (norm * float(self.problem.lengths[event.point]))
+
+    def _flip_unit(self, at: Start, stretch: Stretch, event: Event) -> float:
+        """The output weight before the step, however small beside the others; or its rounding."""
+        rounding = ON_PLANE * stretch.boost * size_of(at.state, event.who, False)
+        return max(abs(float(at.state.a[event.who])), rounding, 1e-300)
 
     def _speed(self, at: Start, stretch: Stretch, end: State, event: Event) -> float:
         """Rate of change of the gap at the end of the step."""
@@ -213,9 +223,10 @@ class Coupled:
             change = self._hold(at, stretch.c[-1], event) - self._hold(at, earlier, event)
             return abs(change) / (0.05 * stretch.step)
         rho = spread(stretch.c[-1:], at.classes)[at.classes.cid[event.who], 0]
-        norm = size_of(end, event.who, self.problem.hidden)
         if event.point < 0:
-            return abs(float(rho @ (self.problem.X @ end.w[event.who]))) / norm
+            slope = float(rho @ (self.problem.X @ end.w[event.who]))
+            return abs(slope) / self._flip_unit(at, stretch, event)
+        norm = size_of(end, event.who, self.problem.hidden)
         pull = float(end.a[event.who] * (rho @ self.problem.gram[event.point]))
         return abs(pull) / (norm * float(self.problem.lengths[event.point]))
 
