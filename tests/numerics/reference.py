@@ -190,7 +190,7 @@ class Reference:
 
     # ------------------------------------------------------------------ stepping
 
-    def run(self, t_end, max_steps=100000):
+    def run(self, t_end, max_steps=5000):
         """Integrate to ``t_end`` (exactly that float)."""
         t_end = Fraction(float(t_end))
         for _ in range(max_steps):

@@ -17,8 +17,10 @@ from reluflow.kernels.classes import pulls, spread
 from reluflow.kernels.exits import first_boundary, first_exit, first_flip
 from reluflow.kernels.layout import Neurons, Points, Rows, Tables
 from reluflow.kernels.transport import class_matrices, dot2, dot3, node_speeds, slopes
-from reluflow.kernels.walking import walk
+from reluflow.kernels.walking import moment_of_flip, walk
 
+# the code of a change of sign in a list of crossings, beside the modes
+FLIP = 6
 # an event before this share of a step will shorten it
 WELL_INSIDE = 1.0 - 1e-6
 
@@ -49,7 +51,8 @@ def advance(
     of ``light`` neurons are carried out here and listed in the first ``used`` rows of ``log`` (tau,
     neuron, point, new mode). Returns ``(a1, w1, mode1, tau, point, met, used, whole)``.
     ``tau[j] <= 1`` marks the first event of neuron j that the caller must handle (``point -1``: its
-    output weight changes sign, possible only if ``|a| < |w|``); ``met`` lists these neurons.
+    output weight changes sign, possible only if ``|a| < |w|``); ``met`` lists these neurons. A
+    change of sign away from all planes has no consequences and is listed with the crossings.
 
     The others go first. If one of them meets an event well inside the step, or ``cut`` lies there,
     the step will be shortened: the light neurons are then left alone, and ``whole`` is false;
@@ -87,6 +90,9 @@ def advance(
         for p in range(rows.begin[k], rows.begin[k + 1]):
             swing[k] += step * points.lengths[rows.point[p]] * abs(hold[k, 0, rows.point[p]])
     first = np.int64(0)
+    # inside the step the force of the start helps, unless the outputs forget it at once
+    known = 0 if tail == 1.0 else 1
+    nodes, seen = tables.nodes[known:].copy(), forces[known:].copy()
     whole = True
     for last in (False, True):
         whole = not last or patient or cut > WELL_INSIDE
@@ -110,7 +116,17 @@ def advance(
                 turn[0] = dot3(pull, k, first, w, j)
                 turn[1:] = slope
                 flip = first_flip(a, turn, step, path, work)
-                if flip < tau[j]:
+                free = tau[j] > 1.0 and rows.begin[k] == rows.begin[k + 1]
+                if flip <= 1.0 and free and used < len(log):
+                    log[used, 0] = moment_of_flip(
+                        flip, a, w[j : j + 1], pull[k, known:].copy(), nodes, step,
+                        tables.gauss, tables.gauss_a, tables.gauss_b,
+                    )  # fmt: skip
+                    log[used, 1] = j
+                    log[used, 2] = -1
+                    log[used, 3] = FLIP
+                    used += 1
+                elif flip < tau[j]:
                     tau[j] = flip
                     point[j] = -1
             if not last:
@@ -122,10 +138,10 @@ def advance(
                 cut = min(cut, tau[j])
             if tau[j] <= 1.0 and light[j] and point[j] >= 0:
                 a1[j], used, tau[j], point[j] = walk(
-                    j, tau[j], point[j], a, w1[j], z[j].copy(), mode1[j], c, hold[k, 1:].copy(),
-                    pull[k, 1:].copy(), push[k, 1:].copy(), tables.radau, points.X, points.gram,
-                    step, tables.gauss, tables.gauss_a, tables.gauss_b, path, near, hidden, log,
-                    used,
+                    j, tau[j], point[j], a, w1[j], z[j].copy(), mode1[j], seen,
+                    hold[k, known:].copy(), pull[k, known:].copy(), push[k, known:].copy(), nodes,
+                    points.X, points.gram, step, tables.gauss, tables.gauss_a, tables.gauss_b,
+                    path, near, hidden, log, used,
                 )  # fmt: skip
             else:
                 for s in range(stages):

@@ -63,6 +63,64 @@ def _meets_another(z: Array, row: Array, where: int, slack: Array, gram: Array) 
 
 
 @njit(cache=True, nogil=True)
+def _denominators(nodes: Array) -> Array:
+    """What `_weights` needs to know of the nodes."""
+    scale = np.ones(len(nodes))
+    for k in range(len(nodes)):
+        for r in range(len(nodes)):
+            if r != k:
+                scale[k] /= nodes[k] - nodes[r]
+    return scale
+
+
+@njit(cache=True, nogil=True)
+def moment_of_flip(
+    tau: float,
+    a: float,
+    w: Array,
+    pull: Array,
+    nodes: Array,
+    step: float,
+    gauss: Array,
+    A: Array,
+    B: Array,
+) -> float:
+    """Share of the step at which an output weight is zero, from one near it, by Newton's method.
+
+    ``w`` (1, d) and ``a`` belong to the start; ``pull`` holds ``g`` at the ``nodes``.
+    """
+    stages, d = len(gauss), w.shape[1]
+    only = np.int64(0)
+    scale, mix = _denominators(nodes), np.empty(len(nodes))
+    g, end = np.empty((stages, d)), np.empty((1, d))
+    b, value, slope = np.empty(stages), np.empty(stages), np.empty(stages)
+    gg, matrix = np.empty((stages, stages)), np.empty((stages, stages))
+    for _ in range(4):
+        for k in range(stages):
+            _weights(nodes, scale, gauss[k] * tau, mix)
+            _combine(mix, pull, g, k)
+            b[k] = dot2(g, k, w, only)
+        slopes_alone(a, b, g, tau * step, A, False, value, slope, gg, matrix)
+        output = a
+        end[0] = w[0]
+        for k in range(stages):
+            output += tau * step * B[k] * slope[k]
+            for q in range(d):
+                end[0, q] += tau * step * B[k] * value[k] * g[k, q]
+        _weights(nodes, scale, tau, mix)
+        _combine(mix, pull, g, only)
+        pace = step * dot2(g, only, end, only)
+        better = tau - output / pace if pace != 0.0 else tau
+        if not 0.0 < better <= 1.0 or abs(better - tau) > 0.1 * tau:
+            break
+        done = abs(better - tau) <= 1e-14
+        tau = better
+        if done:
+            break
+    return tau
+
+
+@njit(cache=True, nogil=True)
 def walk(
     j: int,
     end: float,
@@ -105,11 +163,7 @@ def walk(
     gam = np.empty((1, stages, n))
     gam0 = np.empty((1, 1, n))
     mix = np.empty(len(nodes))
-    scale = np.ones(len(nodes))
-    for k in range(len(nodes)):
-        for r in range(len(nodes)):
-            if r != k:
-                scale[k] /= nodes[k] - nodes[r]
+    scale = _denominators(nodes)
     zs = z.reshape(1, n)
     ws = w.reshape(1, d)
     rows = row.reshape(1, n)

@@ -28,7 +28,10 @@ def errors(seeds):
     """Relative errors (problems, tolerances) of problems that need more than a few steps."""
     rows = []
     for seed in seeds:
-        problem, exact = solved(seed)
+        try:
+            problem, exact = solved(seed)
+        except RuntimeError:  # a neuron comes to rest at the origin: the reference does not pass
+            continue
         row = [distance(problem.flow(rtol=rtol).final, exact) for rtol in TOLERANCES]
         if max(row) > TRIVIAL:
             rows.append(row)
@@ -50,10 +53,10 @@ def test_error_is_proportional_to_the_tolerance(seeds):
     found = errors(seeds)
     share = found / TOLERANCES
     assert len(found) >= 0.75 * len(seeds)
-    assert np.median(share) <= 10.0
-    assert np.quantile(share, 0.95) <= 100.0
-    assert (np.median(share, axis=0) <= 10.0).all()
-    assert (np.quantile(share, 0.95, axis=0) <= 100.0).all()
+    assert (np.median(share, axis=0) <= 1.0).all()
+    assert (np.quantile(share, 0.95, axis=0) <= 5.0).all()
+    slope = np.polyfit(np.log(TOLERANCES), np.log(np.median(found, axis=0)), 1)[0]
+    assert slope == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize("seed", [5, 17, 25, 28, 40, 41, 44, 51, 55])

@@ -14,6 +14,7 @@ from reluflow.engines.flow.state import Modes, State
 from reluflow.kernels import boundaries
 from reluflow.trajectory import EVENT_DTYPE
 
+# the first are modes; `kernels.carrying.FLIP` is the last
 KINDS = np.array(["deactivate", "activate", "slide", "slide", "release", "die", "flip"])
 CODES = {kind: code for code, kind in enumerate(KINDS.tolist()) if code != 3}
 Columns = tuple[NDArray[Any], ...]

@@ -53,7 +53,7 @@ class Outcomes:
         events: list[Event],
     ) -> None:
         """Log the light crossings and change the modes of the events at the end of the step."""
-        self.crowd = 1 + len(moved.crossings)
+        self.crowd = 1 + int((moved.crossings[:, 2] >= 0).sum())
         if len(moved.crossings):
             self._log_crossings(at.state.clock, stretch.step, end, moved.crossings)
         if not events:
@@ -74,7 +74,7 @@ class Outcomes:
         when = clock + rows[:, 0] * step
         who = rows[:, 1].astype(np.int64)
         self.log.crossings(when, who, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64))
-        sliding = rows[:, 3] >= 2
+        sliding = (rows[:, 3] >= 2) & (rows[:, 2] >= 0)
         if sliding.any():
             for j in set(who[sliding].tolist()):
                 boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
