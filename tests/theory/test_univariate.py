@@ -1,6 +1,7 @@
 """Univariate checks: where hypotheses hold, and one broken hypothesis at a time."""
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -124,7 +125,9 @@ def test_a_start_that_is_not_normal():
     assert evaluate(short_run(sample(), zero, stop_log_loss=-0.1), "A4").verdict == "PASS"
 
 
-def literal(n=3, delta=0.9, *, width=1.0, hidden=1.01, output=0.99):
+def literal(
+    n=3, delta=0.9, *, width=1.0, hidden=1.01, output=0.99, seed=0, stops=MappingProxyType({})
+):
     """A start with the constants of Theorem 3.1, each times a factor."""
     teacher = rf.datasets.teacher_1d([0.0])
     data = rf.datasets.sample_1d(teacher, n, density=DENSITY, seed=0)
@@ -132,8 +135,8 @@ def literal(n=3, delta=0.9, *, width=1.0, hidden=1.01, output=0.99):
     sigma_h = hidden * optimisation_requirements(n, 1, 1, 1, 0.5, delta, width=k).sigma_hidden
     asked = optimisation_requirements(n, 1, 1, 1, 0.5, delta, width=k, sigma_hidden=sigma_h)
     sigma_o = output * asked.sigma_output
-    net = rf.networks.gaussian(2, k, sigma_hidden=sigma_h, sigma_output=sigma_o, seed=0)
-    run = short_run(data, net, t_end=1e-30, stop_log_loss=None)
+    net = rf.networks.gaussian(2, k, sigma_hidden=sigma_h, sigma_output=sigma_o, seed=seed)
+    run = short_run(data, net, **{"t_end": 1e-30, "stop_log_loss": None, **stops})
     return run, {"sigma_hidden": sigma_h, "sigma_output": sigma_o, "delta": delta}
 
 
@@ -156,6 +159,14 @@ def test_constants_of_theorem_3_1(factors, broken):
         assert "constants of Theorem 3.1 are not met" in found[3].note
     else:
         assert found[3].verdict != "NOT_APPLICABLE"
+
+
+def test_theorem_3_1_holds_with_its_constants_as_printed():
+    stops = {"t_end": np.inf, "stop_log_loss": -np.log(2.001 * 3), "record": 2}
+    runs = [literal(seed=seed, stops=stops) for seed in range(3)]
+    found = evaluate([run for run, _ in runs], "U15", density=DENSITY, **runs[0][1])
+    assert found.verdict == "PASS"
+    assert found.note.startswith("3 of 3")
 
 
 def test_an_unknown_density_leaves_the_hidden_scale_open():
