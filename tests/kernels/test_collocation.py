@@ -16,6 +16,7 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import ON_PLANE, start
 from reluflow.kernels.carrying import advance
 from reluflow.kernels.exits import first_exit
+from reluflow.kernels.interpolation import combine, denominators, weights_at
 from reluflow.kernels.transport import (
     class_matrices,
     eliminate,
@@ -69,6 +70,17 @@ def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
     scratch = np.empty((2, S, S))
     slopes_alone(a, b, g, step, tableau.GAUSS_A, hidden, *alone, *scratch)
     np.testing.assert_allclose(alone, shared, rtol=1e-12)
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.3, 1.0])
+def test_values_inside_a_step_are_those_of_the_interpolant(tau):
+    values = np.random.default_rng(2).normal(size=(S + 1, 3))
+    weights, out = np.empty(S + 1), np.zeros((2, 3))
+    nodes = tableau.START_RADAU
+    weights_at(nodes, denominators(nodes), tau, weights)
+    combine(weights, values, out, 1)
+    expected = [np.polyval(np.polyfit(nodes, column, S), tau) for column in values.T]
+    np.testing.assert_allclose(out, [np.zeros(3), expected], atol=1e-11)
 
 
 def test_invert_pivots_where_the_diagonal_vanishes():

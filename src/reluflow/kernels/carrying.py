@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.kernels.classes import pulls, spread
 from reluflow.kernels.exits import first_boundary, first_exit, first_flip
+from reluflow.kernels.flips import moment_of_flip
 from reluflow.kernels.layout import Neurons, Points, Rows, Tables
 from reluflow.kernels.transport import class_matrices, dot2, dot3, node_speeds, slopes
-from reluflow.kernels.walking import moment_of_flip, walk
+from reluflow.kernels.walking import walk
 
 # the code of a change of sign in a list of crossings, beside the modes
 FLIP = 6

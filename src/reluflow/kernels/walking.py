@@ -8,29 +8,8 @@ from numba import njit
 from reluflow.checks import Array
 from reluflow.kernels.boundaries import EDGE
 from reluflow.kernels.exits import first_boundary
+from reluflow.kernels.interpolation import combine, denominators, weights_at
 from reluflow.kernels.transport import dot2, node_speeds, slopes_alone
-
-
-@njit(cache=True, nogil=True)
-def _weights(nodes: Array, scale: Array, tau: float, out: Array) -> None:
-    """Values at ``tau`` of the Lagrange polynomials of ``nodes``; ``scale`` their denominators."""
-    size = len(nodes)
-    for k in range(size):
-        product = scale[k]
-        for r in range(size):
-            if r != k:
-                product *= tau - nodes[r]
-        out[k] = product
-
-
-@njit(cache=True, nogil=True)
-def _combine(weights: Array, values: Array, out: Array, row: int) -> None:
-    """``out[row] = weights @ values``."""
-    for i in range(out.shape[1]):
-        out[row, i] = weights[0] * values[0, i]
-    for k in range(1, len(weights)):
-        for i in range(out.shape[1]):
-            out[row, i] += weights[k] * values[k, i]
 
 
 @njit(cache=True, nogil=True)
@@ -60,64 +39,6 @@ def _meets_another(z: Array, row: Array, where: int, slack: Array, gram: Array) 
         if i != where and row[0, i] < 2 and abs(z[0, i]) <= near:
             found = True
     return found
-
-
-@njit(cache=True, nogil=True)
-def _denominators(nodes: Array) -> Array:
-    """What `_weights` needs to know of the nodes."""
-    scale = np.ones(len(nodes))
-    for k in range(len(nodes)):
-        for r in range(len(nodes)):
-            if r != k:
-                scale[k] /= nodes[k] - nodes[r]
-    return scale
-
-
-@njit(cache=True, nogil=True)
-def moment_of_flip(
-    tau: float,
-    a: float,
-    w: Array,
-    pull: Array,
-    nodes: Array,
-    step: float,
-    gauss: Array,
-    A: Array,
-    B: Array,
-) -> float:
-    """Share of the step at which an output weight is zero, from one near it, by Newton's method.
-
-    ``w`` (1, d) and ``a`` belong to the start; ``pull`` holds ``g`` at the ``nodes``.
-    """
-    stages, d = len(gauss), w.shape[1]
-    only = np.int64(0)
-    scale, mix = _denominators(nodes), np.empty(len(nodes))
-    g, end = np.empty((stages, d)), np.empty((1, d))
-    b, value, slope = np.empty(stages), np.empty(stages), np.empty(stages)
-    gg, matrix = np.empty((stages, stages)), np.empty((stages, stages))
-    for _ in range(4):
-        for k in range(stages):
-            _weights(nodes, scale, gauss[k] * tau, mix)
-            _combine(mix, pull, g, k)
-            b[k] = dot2(g, k, w, only)
-        slopes_alone(a, b, g, tau * step, A, False, value, slope, gg, matrix)
-        output = a
-        end[0] = w[0]
-        for k in range(stages):
-            output += tau * step * B[k] * slope[k]
-            for q in range(d):
-                end[0, q] += tau * step * B[k] * value[k] * g[k, q]
-        _weights(nodes, scale, tau, mix)
-        _combine(mix, pull, g, only)
-        pace = step * dot2(g, only, end, only)
-        better = tau - output / pace if pace != 0.0 else tau
-        if not 0.0 < better <= 1.0 or abs(better - tau) > 0.1 * tau:
-            break
-        done = abs(better - tau) <= 1e-14
-        tau = better
-        if done:
-            break
-    return tau
 
 
 @njit(cache=True, nogil=True)
@@ -163,7 +84,7 @@ def walk(
     gam = np.empty((1, stages, n))
     gam0 = np.empty((1, 1, n))
     mix = np.empty(len(nodes))
-    scale = _denominators(nodes)
+    scale = denominators(nodes)
     zs = z.reshape(1, n)
     ws = w.reshape(1, d)
     rows = row.reshape(1, n)
@@ -196,14 +117,14 @@ def walk(
                 end, where = 1.0, -1
             sub = (end - start) * step
             for k in range(stages):
-                _weights(nodes, scale, start + gauss[k] * (end - start), mix)
-                _combine(mix, pull, g, k)
-                _combine(mix, push, gam[0], k)
+                weights_at(nodes, scale, start + gauss[k] * (end - start), mix)
+                combine(mix, pull, g, k)
+                combine(mix, push, gam[0], k)
                 b[k] = dot2(g, k, ws, only)
             slopes_alone(a, b, g, sub, A, hidden, value, slope, gg, matrix)
             if go == 0:
-                _weights(nodes, scale, start, mix)
-                _combine(mix, push, gam0[0], only)
+                weights_at(nodes, scale, start, mix)
+                combine(mix, push, gam0[0], only)
                 node_speeds(a, value, gam0, gam, only, speed)
                 tau, where = first_boundary(zs, rows, only, speed, sub, path, slack, work)
                 if where < 0:
@@ -217,7 +138,7 @@ def walk(
                 output += sub * B[k] * slope[k]
             if abs(off) <= 10.0 * slack[where]:
                 break
-            _weights(nodes, scale, end, mix)
+            weights_at(nodes, scale, end, mix)
             pace = 0.0
             for k in range(len(nodes)):
                 pace += mix[k] * push[k, where]
@@ -236,9 +157,9 @@ def walk(
             return a, used, 2.0, -1
         if used >= len(log) or _meets_another(zs, rows, where, slack, gram):
             return a, used, end, where
-        _weights(nodes, scale, end, mix)
-        _combine(mix, forces, here, only)
-        _combine(mix, push, gam0[0], only)
+        weights_at(nodes, scale, end, mix)
+        combine(mix, forces, here, only)
+        combine(mix, push, gam0[0], only)
         # the plane's own weight: its square length, less what the plane held takes away
         own = gram[where, where]
         if held >= 0:
