@@ -40,7 +40,6 @@ class Counters:
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0
-    landings: int = 0
 
 
 class Step(NamedTuple):
@@ -114,7 +113,6 @@ class Coupled:
                     if not aim.release:
                         heavy[aim.who] = True
                     step = max(step * aim.tau, 0.5 * instant)
-                    self.counters.landings += 1
                 else:
                     aim, step = None, reach
                 cut = True
