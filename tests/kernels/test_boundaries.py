@@ -10,6 +10,15 @@ from numerics.reference import box_by_enumeration
 from reluflow.kernels.boundaries import box_weights, settle, slide_forces
 
 
+def weights_in_box(base, c, gram, seed=None):
+    """Box weights, from zeros or from some ends of the box and inner points."""
+    theta = np.zeros(len(c))
+    if seed is not None:
+        theta = np.random.default_rng(seed).choice([0.0, 0.3, 1.0], len(c))
+    box_weights(base, c, gram, theta)
+    return theta
+
+
 def box_problem(seed, size, d=3):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(size, d))
@@ -26,7 +35,7 @@ def objective(theta, X, c, base):
 @given(st.integers(0, 10**6), st.integers(1, 4))
 def test_box_weights_minimise_the_pull(seed, size):
     X, c, base = box_problem(seed, size)
-    theta = box_weights(X @ base, c, X @ X.T)
+    theta = weights_in_box(X @ base, c, X @ X.T, seed)
     assert ((theta >= 0) & (theta <= 1)).all()
     bounded = lsq_linear((c[:, None] * X).T, -base, bounds=(0, 1), method="bvls").x
     best = objective(bounded, X, c, base)
@@ -39,7 +48,7 @@ def test_box_weights_minimise_the_pull(seed, size):
 @given(st.integers(0, 10**6))
 def test_box_weights_with_more_points_than_dimensions(seed):
     X, c, base = box_problem(seed, 5, d=2)
-    theta = box_weights(X @ base, c, X @ X.T)
+    theta = weights_in_box(X @ base, c, X @ X.T, seed)
     assert ((theta >= 0) & (theta <= 1)).all()
     bounded = lsq_linear((c[:, None] * X).T, -base, bounds=(0, 1), method="bvls").x
     gap = objective(theta, X, c, base) - objective(bounded, X, c, base)
@@ -49,16 +58,24 @@ def test_box_weights_with_more_points_than_dimensions(seed):
 def test_box_weights_of_a_duplicated_point():
     X = np.array([[1.0, 0.0], [1.0, 0.0]])
     c, base = np.array([-1.0, -1.0]), np.array([1.2, 0.0])
-    theta = box_weights(X @ base, c, X @ X.T)
+    theta = weights_in_box(X @ base, c, X @ X.T)
     assert theta.sum() == pytest.approx(1.2)
 
 
 def test_box_weights_at_the_ends():
     one = np.eye(1)
-    assert box_weights(np.array([0.5]), np.array([-1.0]), one)[0] == pytest.approx(0.5)
-    assert box_weights(np.array([2.0]), np.array([-1.0]), one)[0] == 1.0
-    assert box_weights(np.array([-2.0]), np.array([-1.0]), one)[0] == 0.0
-    assert box_weights(np.array([0.0]), np.array([-1.0]), one)[0] == 0.0
+    assert weights_in_box(np.array([0.5]), np.array([-1.0]), one)[0] == pytest.approx(0.5)
+    assert weights_in_box(np.array([2.0]), np.array([-1.0]), one)[0] == 1.0
+    assert weights_in_box(np.array([-2.0]), np.array([-1.0]), one)[0] == 0.0
+    assert weights_in_box(np.array([0.0]), np.array([-1.0]), one)[0] == 0.0
+
+
+def test_box_weights_of_forces_at_the_end_of_floats():
+    tiny = np.array([-2.5e-321, 1e-310])
+    np.testing.assert_array_equal(weights_in_box(np.array([0.3, 0.2]), tiny, np.eye(2)), [1.0, 0.0])
+    np.testing.assert_array_equal(
+        weights_in_box(np.array([0.3, -0.2]), tiny, np.eye(2)), [1.0, 1.0]
+    )
 
 
 # ---------------------------------------------------------------------- settle

@@ -12,14 +12,15 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import start
 from reluflow.kernels import classes
 from reluflow.kernels.boundaries import arrive, box_weights, land, settle, slide_forces
-from reluflow.kernels.carrying import light_ones, releases
+from reluflow.kernels.carrying import light_ones
 from reluflow.kernels.classes import rows_of
 from reluflow.kernels.collocation import node_outputs, rebent
-from reluflow.kernels.exits import BOUND, first_exit
+from reluflow.kernels.exits import BOUND, SPREAD, first_boundary, first_exit
 from reluflow.kernels.freshness import forget_stale
 from reluflow.kernels.frozen import NEVER, any_below, drift, exit_boost
 from reluflow.kernels.layout import Neurons
 from reluflow.kernels.margins import share_jacobian, shares
+from reluflow.kernels.releases import releases
 
 
 def bernstein(monomials):
@@ -69,7 +70,8 @@ def test_box_weights_solve_the_box_least_squares_problem(seed):
     X = rng.normal(size=(size, 5))
     c = rng.normal(size=size) * 10.0 ** rng.integers(-12, 3, size=size)
     g = rng.normal(size=5)
-    theta = box_weights(X @ g, c, X @ X.T)
+    theta = rng.choice([0.0, 0.3, 1.0], size)
+    box_weights(X @ g, c, X @ X.T, theta)
     assert np.all((theta >= 0.0) & (theta <= 1.0))
     mine = np.linalg.norm(g + (theta * c) @ X)
     best = lsq_linear((c[:, None] * X).T, -g, bounds=(0, 1), tol=1e-14)
@@ -340,19 +342,38 @@ def test_bounds_of_the_cheap_test_enclose_the_table():
     table = np.abs(tableau.PATH_BERNSTEIN).max(axis=0)
     assert (table <= BOUND).all()
     assert (table >= 0.99 * np.array(BOUND)).all()
+    basis = tableau.lagrange_matrix(tableau.START_GAUSS, np.linspace(0.0, 1.0, 100001))
+    top = np.abs(basis).max(axis=0)
+    assert (top <= np.array(SPREAD) + 1e-12).all()
+    assert (top >= 0.99 * np.array(SPREAD)).all()
 
 
-def test_light_neurons_are_small_and_slide_at_most_once():
-    problem, at = begun(3, rf.losses.Square())
+@pytest.mark.parametrize("seed", range(40))
+def test_first_boundary_is_the_earliest_exit_of_all_points(seed):
+    rng = np.random.default_rng(seed)
+    n = 30
+    z = rng.normal(size=(1, n)) * 10.0 ** rng.uniform(-2, 1)
+    mode = (z > 0).astype(np.int8)
+    mode[0, :3] = 2  # slides have no exit
+    speed = rng.normal(size=(1, n)) + 10.0 ** rng.uniform(-2, 1) * rng.normal(size=(5, n))
+    work, slack = np.empty(tableau.PATH_BERNSTEIN.shape[0]), np.zeros(n)
+    tau, where = first_boundary(z, mode, 0, speed, 0.7, tableau.PATH_BERNSTEIN, slack, work)
+    exits = [
+        first_exit(z[0, i] + 0.7 * tableau.PATH_BERNSTEIN @ speed[:, i], np.sign(z[0, i]), 0.0)
+        for i in range(3, n)
+    ]
+    assert tau == pytest.approx(min(exits), rel=1e-12)
+    assert where == (-1 if tau > 1.0 else 3 + int(np.argmin(exits)))
+
+
+def test_light_neurons_are_small_and_alive():
+    _, at = begun(3, rf.losses.Square())
     sizes = at.neurons.a**2 + (at.neurons.w**2).sum(axis=1)
     nobody = np.zeros(9, dtype=bool)
     living = at.classes.cid >= 0
     light = light_ones(at.neurons, at.classes, nobody, float(np.median(sizes)))
     np.testing.assert_array_equal(light, living & (sizes < np.median(sizes)))
     assert not light_ones(at.neurons, at.classes, ~nobody, 1e9).any()
-    at.state.mode[0, 3] = 2
-    again = collocation.begin(problem, at.state)
-    assert not light_ones(again.neurons, again.classes, nobody, 1e9)[0]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -12,10 +12,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels.carrying import advance, light_ones, releases
+from reluflow.kernels.carrying import advance, light_ones
 from reluflow.kernels.collocation import defects, solve_square
 from reluflow.kernels.layout import Law, Neurons, Points, Rows, Tables
 from reluflow.kernels.margins import solve_margin
+from reluflow.kernels.releases import releases
 
 # measured: at rtol 1e-4 the power of the defect overestimates the error by this much or more.
 # Below, the error would fall like rtol^0.65; the estimate is raised so that it falls like rtol.
@@ -24,6 +25,9 @@ CALIBRATION, LOOSE, PROPORTION = 0.02, 1e-4, 0.45
 GROWTH_ERROR = 3.94e-8
 # a kink in the last share q of a step is missed there: q^2 / 2 against 1 / 20 for one anywhere
 LATE = 0.1
+# how often a step is solved with the kinks of its light neurons
+CORRECTIONS = 8
+UNSETTLED = 200.0
 
 
 @njit(cache=True, nogil=True)
@@ -49,7 +53,7 @@ def attempt(
     goal: float,
     heavy: NDArray[Any],
     light_bound: float,
-    tail: float,
+    stiffness: float,
     near: float,
     far: float,
     on_plane: float,
@@ -67,38 +71,57 @@ def attempt(
     tolerance, exceeds 1. ``boost`` is the largest angle in the step, of a
     neuron that crosses a plane too: the force of that point is then no longer balanced.
     """
-    if logistic is None:
-        iterations, h, c, bend = solve_square(
-            neurons, rows, points, tables, c0, values, vectors, kernel, law.kappa, step, bend,
-            ratio, goal, rounding, law.hidden,
-        )  # fmt: skip
-    else:
-        iterations, h, c, bend = solve_margin(
-            neurons, rows, points, tables, h0, c0, kernel, stiff, logistic, step, bend, ratio,
-            goal, rounding, law.hidden,
-        )  # fmt: skip
     error, boost = np.inf, 0.0
     light = heavy
     leaving, unit, up = np.empty(0), np.empty(0), np.empty(0, np.bool_)
     a, w, mode, tau = neurons.a, neurons.w, neurons.mode, np.empty(0)
     point, met, used, whole = np.empty(0, np.int64), np.empty(0, np.int64), 0, False
-    if iterations > 0:
-        error, boost = _error(rows, points, tables, law, c0, c, step, rtol, fastest)
-    if error <= 1.0:
-        light_bound /= max(min(1.0, boost) ** 2, 1e-300)
-        light = light_ones(neurons, rows, heavy, light_bound)
-        scale = 0.0
+    scale = 0.0
+    if logistic is None:
+        scale = law.force_scale
+    kinks = np.zeros((len(tables.radau), len(c0)))
+    gap, relax = kinks, 1.0
+    iterations, h, c = 0, kinks, kinks
+    tail = 1.0 / max(step * stiffness, 1.0)
+    for turn in range(CORRECTIONS):
         if logistic is None:
-            scale = law.force_scale
+            iterations, h, c, bend = solve_square(
+                neurons, rows, points, tables, c0, values, vectors, kernel, law.kappa, step, bend,
+                ratio, goal, rounding, law.hidden, kinks,
+            )  # fmt: skip
+        else:
+            iterations, h, c, bend = solve_margin(
+                neurons, rows, points, tables, h0, c0, kernel, stiff, logistic, step, bend, ratio,
+                goal, rounding, law.hidden, kinks,
+            )  # fmt: skip
+        if iterations == 0:
+            break
+        if turn == 0:
+            error, boost = _error(rows, points, tables, law, c0, c, step, rtol, fastest)
+            light_bound /= max(min(1.0, boost) ** 2, 1e-300)
+        if error > 1.0:
+            break
+        light = light_ones(neurons, rows, heavy, light_bound)
         leaving, unit, up = releases(c0, c, rows, tables.force, near, far, scale)
-        cut = 2.0
-        if len(leaving) and not patient:
-            cut = leaving.min()
+        walked = np.zeros(kinks.shape)
         a, w, mode, tau, point, met, used, whole = advance(
             neurons, rows, points, tables, c0, c, step, light, heavy,
-            LATE * light_bound, tail, law.hidden, on_plane, cut,
-            patient, log,
+            LATE * light_bound, tail, law.hidden, on_plane, leaving, near, far, scale,
+            patient, log, walked,
         )  # fmt: skip
+        if tail == 1.0 or used == 0 or not whole or light[met].any():
+            break
+        gap, before = walked - kinks, gap
+        size = np.abs(gap).max()
+        if size <= 50.0 * goal:
+            break
+        if turn == CORRECTIONS - 1 and size > 500.0 * goal:
+            error = UNSETTLED
+        if turn > 0:
+            change = gap - before
+            relax *= -(before * change).sum() / (change * change).sum()
+        kinks = kinks + relax * gap
+        ratio = 1.0
     return (
         iterations, h, c, bend, error, boost, light, leaving, unit, up,
         a, w, mode, tau, point, met, used, whole,

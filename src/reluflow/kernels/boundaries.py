@@ -17,16 +17,18 @@ EDGE = 1e-12
 
 
 @njit(cache=True, nogil=True)
-def box_weights(base: Array, c: Array, gram: Array) -> Array:
-    """Minimise ``|g_base + sum theta_i c_i x_i|`` over the unit box.
+def box_weights(base: Array, c: Array, gram: Array, theta: Array) -> None:
+    """Minimise ``|g_base + sum theta_i c_i x_i|`` over the unit box; ``theta`` begins in it.
 
     ``base_i = x_i.g_base``. Primal active set: the objective is a convex quadratic that falls with
-    every change of the set, so it ends; the sets have one to three points in practice.
+    every change of the set, so it ends, after one or two changes if ``theta`` is inside the box
+    where the minimum is.
     """
     size = len(base)
-    theta = np.zeros(size)
-    free = np.zeros(size, np.bool_)
-    for _ in range(8 * size + 8):
+    free = (theta > 0.0) & (theta < 1.0)
+    for turn in range(8 * size + 8):
+        if turn == 0 and free.any():
+            _minimise(base, c, gram, theta, free)
         # the bound whose release lowers the objective fastest (slope c_i x_i.g)
         worst, pick = -1e-13, -1
         for i in range(size):
@@ -36,55 +38,61 @@ def box_weights(base: Array, c: Array, gram: Array) -> Array:
                 for k in range(size):
                     pull += gram[i, k] * theta[k] * c[k]
                     noise += abs(gram[i, k] * theta[k] * c[k])
-                slope = c[i] * pull / (abs(c[i]) * noise + 1e-300)
-                gain = slope if theta[i] == 0.0 else -slope
+                slope = pull / (noise + 1e-300)  # not times c, which may be at the end of floats
+                gain = slope if (theta[i] == 0.0) == (c[i] > 0.0) else -slope
                 if gain < worst:
                     worst, pick = gain, i
         if pick < 0:
             break
         free[pick] = True
-        for _ in range(size + 1):
-            count = 0
-            for i in range(size):
-                if free[i]:
-                    count += 1
-            if count == 0:
-                break
-            index = np.empty(count, np.int64)
-            count = 0
-            for i in range(size):
-                if free[i]:
-                    index[count] = i
-                    count += 1
-            sub = np.empty((count, count))
-            rhs = np.empty(count)
-            for p in range(count):
-                rhs[p] = -base[index[p]]
-                for k in range(size):
-                    if not free[k]:
-                        rhs[p] -= gram[index[p], k] * theta[k] * c[k]
-                for q in range(count):
-                    sub[p, q] = gram[index[p], index[q]]
-            # solved for theta c: the forces of the points may differ by twenty orders of magnitude
-            target = rhs / sub[0, 0] if count == 1 else np.linalg.lstsq(sub, rhs)[0]
-            for p in range(count):
-                target[p] /= c[index[p]]
-            share, block = 1.0, -1
-            for p in range(count):
-                old, new = theta[index[p]], target[p]
-                if new < 0.0 and old > 0.0 and old / (old - new) < share:
-                    share, block = old / (old - new), p
-                elif new > 1.0 and old < 1.0 and (1.0 - old) / (new - old) < share:
-                    share, block = (1.0 - old) / (new - old), p
-                elif (new < 0.0 and old <= 0.0) or (new > 1.0 and old >= 1.0):
-                    share, block = 0.0, p
-            for p in range(count):
-                theta[index[p]] += share * (target[p] - theta[index[p]])
-            if block < 0:
-                break
-            theta[index[block]] = 0.0 if target[block] < 0.0 else 1.0
-            free[index[block]] = False
-    return theta
+        _minimise(base, c, gram, theta, free)
+
+
+@njit(cache=True, nogil=True)
+def _minimise(base: Array, c: Array, gram: Array, theta: Array, free: Array) -> None:
+    """The minimum over the ``free`` weights; those that meet an end of the box stay there."""
+    size = len(base)
+    for _ in range(size + 1):
+        count = 0
+        for i in range(size):
+            if free[i]:
+                count += 1
+        if count == 0:
+            break
+        index = np.empty(count, np.int64)
+        count = 0
+        for i in range(size):
+            if free[i]:
+                index[count] = i
+                count += 1
+        sub = np.empty((count, count))
+        rhs = np.empty(count)
+        for p in range(count):
+            rhs[p] = -base[index[p]]
+            for k in range(size):
+                if not free[k]:
+                    rhs[p] -= gram[index[p], k] * theta[k] * c[k]
+            for q in range(count):
+                sub[p, q] = gram[index[p], index[q]]
+        # solved for theta c: the forces of the points may differ by twenty orders of magnitude
+        target = rhs / sub[0, 0] if count == 1 else np.linalg.lstsq(sub, rhs)[0]
+        for p in range(count):
+            target[p] = min(max(target[p] / c[index[p]], -1e300), 1e300)
+        share, block = 1.0, -1
+        for p in range(count):
+            old, new = theta[index[p]], target[p]
+            if new < 0.0 and old > 0.0 and old / (old - new) < share:
+                share, block = old / (old - new), p
+            elif new > 1.0 and old < 1.0 and (1.0 - old) / (new - old) < share:
+                share, block = (1.0 - old) / (new - old), p
+            elif (new < 0.0 and old <= 0.0) or (new > 1.0 and old >= 1.0):
+                share, block = 0.0, p
+        for p in range(count):
+            theta[index[p]] += share * (target[p] - theta[index[p]])
+        if block < 0:
+            break
+        theta[index[block]] = 0.0 if target[block] < 0.0 else 1.0
+        free[index[block]] = False
 
 
 @njit(cache=True, nogil=True)
@@ -94,7 +102,8 @@ def settle(a: float, c: Array, gram: Array, row: Array, on: Array, arrival: Arra
     ``arrival`` holds the velocities of the pre-activations on arrival (zero at a start). A
     repelling plane is crossed in the direction of arrival, several at once where they meet (all
     of them at ``w = 0``); without a direction it is inactive. A slide whose plane turned repelling
-    (its output weight changed sign) ends on the side it came from.
+    (its force or output weight changed sign) ends in that direction too, if there is none on the
+    side it came from.
     """
     n = len(row)
     held = np.empty(n, np.int64)
@@ -105,7 +114,7 @@ def settle(a: float, c: Array, gram: Array, row: Array, on: Array, arrival: Arra
         if a * c[i] < 0.0:
             held[size] = i
             size += 1
-        elif row[i] >= 2:
+        elif row[i] >= 2 and arrival[i] == 0.0:
             row[i] -= 2
         else:
             row[i] = 1 if arrival[i] > 0.0 else 0
@@ -124,7 +133,14 @@ def settle(a: float, c: Array, gram: Array, row: Array, on: Array, arrival: Arra
             sub[p, q] = gram[i, held[q]]
             if row[held[q]] == 1:
                 base[p] -= gram[i, held[q]] * c[held[q]]
-    theta = box_weights(base, force, sub)
+    # near the minimum if one plane is new; where many meet weights are not unique, and the
+    # smallest are taken
+    theta, fresh = np.zeros(size), 0
+    for p in range(size):
+        fresh += row[held[p]] < 2
+    for p in range(size if fresh <= 1 else 0):
+        theta[p] = 0.5 if row[held[p]] >= 2 else float(row[held[p]])
+    box_weights(base, force, sub, theta)
     for p in range(size):
         i = held[p]
         if theta[p] <= EDGE:
@@ -216,7 +232,7 @@ def arrive(
     for i in range(n):
         if abs(np.dot(X[i], w)) <= near * np.sqrt(gram[i, i]):
             on[i] = True
-        arrival[i] = a * np.dot(X[i], g)
+        arrival[i] = a * np.dot(X[i], g) if row[i] < 2 else 0.0
     decide(a, w, row, c, X, gram, on, arrival)
 
 
@@ -226,12 +242,14 @@ def decide(
 ) -> None:
     """`settle`, then the rule of death, then back on the planes of the slides."""
     settle(a, c, gram, row, on, arrival)
-    alive = False
-    for i in range(len(row)):
-        if row[i] == 1:
-            alive = True
-    if not alive:  # no force left: a neuron without active points is dead
+    bury(row)
+    land(w, row >= 2, X, gram)
+
+
+@njit(cache=True, nogil=True)
+def bury(row: Array) -> None:
+    """End the slides of a neuron without active points: no force is left, it is dead."""
+    if not (row == 1).any():
         for i in range(len(row)):
             if row[i] >= 2:
                 row[i] = 0
-    land(w, row >= 2, X, gram)

@@ -145,14 +145,16 @@ def solve_square(
     goal: float,
     rounding: float,
     hidden: bool,
+    kinks: Array,
 ) -> tuple[int, Array, Array, Array]:
-    r"""Iterate on the forces at the nodes: ``c - kappa (y - out(c)) = 0``.
+    r"""Iterate on the forces at the nodes: ``c - kappa (y - out(c) - kinks) = 0``.
 
     ``values, vectors`` are the eigenpairs of kappa times the kernel (empty: plain iteration). With
     the forces as unknowns the rounding of the outputs enters divided by :math:`1 + H\lambda`;
     recomputed from the outputs they would be multiplied by it when the step is carried out. The
     iteration starts from a linear forecast plus ``bend``, what it missed in a step ``1 / ratio``
-    times as long. Returns ``(iterations, outputs, forces, bend)``, 0 iterations on failure.
+    times as long. ``kinks`` (S, n) is what neurons that leave their rows add to the outputs.
+    Returns ``(iterations, outputs, forces, bend)``, 0 iterations on failure.
     """
     n = len(c0)
     stages = len(tables.radau)
@@ -176,7 +178,7 @@ def solve_square(
     out = c
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
-        out = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden)
+        out = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden) + kinks
         change = kappa * (points.y - out) - c
         size = np.abs(change).max() / kappa
         if not np.isfinite(size):

@@ -14,6 +14,8 @@ from reluflow.checks import Array
 # the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
 # coefficients below these; the tests compare them with the table
 BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
+# and the basis polynomials themselves are below these
+SPREAD = (1.0, 1.641, 1.215, 1.215, 1.641)
 
 
 @njit(cache=True, nogil=True)
@@ -120,19 +122,33 @@ def first_boundary(
     Gauss nodes; ``coefficients`` is scratch.
     """
     nodes, n = speed.shape
+    # the first plane at the speeds of the start: likely the one, and what comes later is skipped
+    guess = -1
+    soonest = np.inf
+    for i in range(n):
+        if mode[j, i] < 2 and z[j, i] * speed[0, i] < 0.0:
+            after = -z[j, i] / speed[0, i]
+            if after < soonest:
+                soonest = after
+                guess = i
     best = 2.0
     where = -1
-    for i in range(n):
-        if mode[j, i] >= 2:
+    for turn in range(-1, n):
+        i = guess if turn < 0 else turn
+        if i < 0 or mode[j, i] >= 2 or turn == guess:
             continue
         sign = 1.0 if mode[j, i] == 1 else -1.0
-        # the line of the start speed, and a bound on all Bernstein coefficients of the rest
+        # the line of the start speed, and bounds on how far the path is off it until ``best``
+        reach = min(best, 1.0)
         line = sign * z[j, i]
-        line = min(line, line + sign * step * speed[0, i])
+        line = min(line, line + sign * reach * step * speed[0, i])
         rest = 0.0
+        sooner = 0.0
         for r in range(1, nodes):
-            rest += BOUND[r] * abs(speed[r, i] - speed[0, i])
-        if line > step * rest:
+            off = abs(speed[r, i] - speed[0, i])
+            rest += BOUND[r] * off
+            sooner += SPREAD[r] * off
+        if line > step * min(rest, reach * sooner):
             continue
         start = z[j, i]
         if abs(start) <= slack[i]:

@@ -18,6 +18,24 @@ from reluflow.checks import Array
 from reluflow.kernels.boundaries import land, settle, slide_forces
 
 NEVER = 1e308
+# pulls are summed anew after this many crossings, or where one of them is this share of all; the
+# pre-activations more often
+STALE, VAGUE, FRESH = 64, 1e-12, 16
+
+
+@njit(cache=True, nogil=True)
+def _pulls(
+    c: Array, X: Array, gram: Array, row: Array, noise: float, lengths: Array, g: Array, gam: Array
+) -> None:
+    """``g`` (d,) and its products (n,) with the points that one neuron does not slide on."""
+    rho = np.empty(len(c))
+    slide_forces(c, gram, row, rho)
+    g[:] = np.dot(rho, X)
+    gam[:] = np.dot(X, g)
+    for i in range(len(c)):
+        # a pull at rounding would switch off a pre-activation that only fades
+        if row[i] >= 2 or abs(gam[i]) <= 4e-16 * noise * lengths[i]:
+            gam[i] = 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -67,47 +85,37 @@ def drift(
     """
     m, n = z.shape
     d = w.shape[1]
-    rho = np.empty(n)
     gam = np.empty(n)
     g = np.empty(d)
     on = np.empty(n, np.bool_)
     arrival = np.empty(n)
     before = np.empty(n, mode.dtype)
+    lengths = np.empty(n)
     used = 0
     noise = 0.0  # forces that cancel leave this much rounding, per 1e-16
     for i in range(n):
-        noise += abs(c[i]) * np.sqrt(gram[i, i])
+        lengths[i] = np.sqrt(gram[i, i])
+        noise += abs(c[i]) * lengths[i]
     for j in range(m):
         if not moving[j]:
             continue
         time = 0.0
         repeats = 0
+        age, lost = STALE, 1.0
         while True:
-            alive = False
-            for i in range(n):
-                if mode[j, i] == 1:
-                    alive = True
-            if not alive:
+            if not (mode[j] == 1).any():
                 break
-            slide_forces(c, gram, mode[j], rho)
-            for q in range(d):
-                g[q] = 0.0
-            for k in range(n):
-                if rho[k] != 0.0:
-                    for q in range(d):
-                        g[q] += rho[k] * X[k, q]
-            speed = 0.0
-            for q in range(d):
-                speed += g[q] * g[q]
-            speed = np.sqrt(speed)
-            for i in range(n):
-                gam[i] = 0.0
-                if mode[j, i] < 2:
-                    for q in range(d):
-                        gam[i] += g[q] * X[i, q]
-                    # a pull at rounding would switch off a pre-activation that only fades
-                    if abs(gam[i]) <= 4e-16 * noise * np.sqrt(gram[i, i]):
-                        gam[i] = 0.0
+            # a crossing adds one point to g or takes one away; rounding must not pile up, nor be
+            # what is left of a pull
+            vague = age >= STALE
+            for i in range(n if age > 0 and not vague else 0):
+                if mode[j, i] >= 2 or abs(gam[i]) <= VAGUE * noise * lengths[i]:
+                    vague = True
+                    break
+            if vague:
+                _pulls(c, X, gram, mode[j], noise, lengths, g, gam)
+                age = 0
+            speed = np.sqrt(np.dot(g, g))
             if speed <= 1e-15 * noise:
                 break
             p = 0.0
@@ -122,7 +130,7 @@ def drift(
                 if mode[j, i] < 2:
                     sign = 1.0 if mode[j, i] == 1 else -1.0
                     # a pre-activation that fades to rounding must pass the plane clearly
-                    slack = 1e-13 * np.sqrt(size * gram[i, i])
+                    slack = 1e-13 * np.sqrt(size) * lengths[i]
                     start = z[j, i] + sign * slack if abs(z[j, i]) <= slack else z[j, i]
                     q_exit = exit_boost(start, a[j], p, gam[i] / speed, sign)
                     if q_exit < boost:
@@ -152,16 +160,22 @@ def drift(
             a[j] = 0.5 * (plus - minus)
             for q in range(d):
                 w[j, q] = w[j, q] * shrink + new_p * g[q] / speed
-            # on its planes exactly, and pre-activations from the weights: carried on their own the
-            # two part where a neuron shrinks below its rounding
+            # on its planes exactly, and pre-activations from the weights now and then: carried on
+            # their own the two part where a neuron shrinks below its rounding
             for i in range(n):
                 on[i] = mode[j, i] >= 2 or i == where
             land(w[j], on, X, gram)
+            lost *= max(shrink, 1.0)
+            if where < 0 or age % FRESH == 0 or lost > 4.0:
+                z[j] = np.dot(X, w[j])
+                lost = 1.0
+            else:
+                for i in range(n):
+                    xi = gam[i] / speed
+                    z[j, i] = (z[j, i] - p * xi) * shrink + new_p * xi
             for i in range(n):
-                z[j, i] = 0.0
-                if not on[i]:
-                    for q in range(d):
-                        z[j, i] += w[j, q] * X[i, q]
+                if on[i]:
+                    z[j, i] = 0.0
             top = abs(a[j])
             for q in range(d):
                 top = max(top, abs(w[j, q]))
@@ -185,7 +199,7 @@ def drift(
             for q in range(d):
                 size += w[j, q] * w[j, q]
             for i in range(n):
-                near = abs(z[j, i]) <= 1e-13 * np.sqrt(size * gram[i, i])
+                near = abs(z[j, i]) <= 1e-13 * np.sqrt(size) * lengths[i]
                 on[i] = mode[j, i] >= 2 or i == where or near
                 before[i] = mode[j, i]
                 arrival[i] = a[j] * gam[i]
@@ -200,6 +214,13 @@ def drift(
                     log[used, 3] = before[i]
                     log[used, 4] = mode[j, i]
                     used += 1
+                change = int(mode[j, i] == 1) - int(before[i] == 1)
+                if change != 0:
+                    for q in range(d):
+                        g[q] += change * c[i] * X[i, q]
+                    for k in range(n):
+                        gam[k] += change * c[i] * gram[i, k]
+            age = age + 1 if not (before >= 2).any() else STALE
     return used
 
 

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 
+# codes in a list of crossings, beside the modes
+RELEASE, FLIP = 4, 6
+
 
 class Points(NamedTuple):
     """The data: ``X`` (n, d), its Gram matrix, the lengths of the points, the labels."""

@@ -67,8 +67,9 @@ def solve_margin(
     goal: float,
     rounding: float,
     hidden: bool,
+    kinks: Array,
 ) -> tuple[int, Array, Array, Array]:
-    """Iterate on the outputs at the nodes: ``h - out(c(h)) = 0``.
+    """Iterate on the outputs at the nodes: ``h - out(c(h)) - kinks = 0``.
 
     The shares have their own Jacobian at each node. Otherwise as `solve_square`. Where it is stiff
     the forecast is linearly implicit: late in training the slopes of the outputs at the start are
@@ -92,7 +93,8 @@ def solve_margin(
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
         c = shares(h, points.y, logistic)
-        change = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden) - h
+        out = node_outputs(c, neurons, rows, points.X, step, tables.radau_a, hidden)
+        change = out + kinks - h
         if not np.all(np.isfinite(change)):
             return 0, h, c, bend
         if stiff:

@@ -165,29 +165,21 @@ def node_speeds(a: float, value: Array, gam0: Array, gam: Array, c: int, out: Ar
 def slopes_alone(
     a: float,
     b: Array,
-    g: Array,
+    gg: Array,
     step: float,
     A: Array,
     hidden: bool,
     value: Array,
     slope: Array,
-    gg: Array,
-    matrix: Array,
 ) -> None:
-    """As `slopes`, for a neuron with its own ``g`` (S, d): one system is solved, none inverted.
-
-    ``gg`` and ``matrix`` (S, S) are scratch.
-    """
+    """As `slopes`, for a neuron with its own ``gg`` (S, S): one system is solved, none inverted."""
     stages = len(b)
     if hidden:
         for k in range(stages):
             value[k] = a
             slope[k] = 0.0
         return
-    for k in range(stages):
-        for q in range(k, stages):
-            gg[k, q] = dot2(g, k, g, q)
-            gg[q, k] = gg[k, q]
+    matrix = np.empty((stages, stages))
     for k in range(stages):
         value[k] = a
         for q in range(stages):

@@ -157,14 +157,13 @@ def attempt(
         if stiff:
             values, vectors = at.eigen
     log = np.empty((64 + at.neurons.z.size, 4))
-    tail = 1.0 / max(step * at.stiffness, 1.0)
     logistic = None if problem.is_square else problem.is_logistic
     try:
         iterations, h, c, bend, error, boost, light, *rest = kernel_attempt(
             at.neurons, at.classes, problem.points, tableau.TABLES, problem.law, logistic, at.h,
             at.c, at.kernel, values, vectors, stiff, at.fastest, at.rounding, step, rtol, bend,
-            ratio, max(goal, at.rounding), heavy, light_bound, tail, near, far, ON_PLANE, patient,
-            log,
+            ratio, max(goal, at.rounding), heavy, light_bound, at.stiffness, near, far, ON_PLANE,
+            patient, log,
         )  # fmt: skip
     except np.linalg.LinAlgError:  # Newton's matrix is singular to rounding: too long a step
         return None, None

@@ -31,6 +31,8 @@ SAFETY = 0.85
 # the first step, and how much longer the next one may be: a try that fails costs no more than a
 # step that is too short
 FIRST, GROWTH = 2.0, 12.0
+# share of a step in which a neuron gets nowhere
+AT_ONCE = 1e-9
 
 
 @dataclass
@@ -102,8 +104,11 @@ class Coupled:
             if early is not None and step > instant:
                 beyond = step
                 if not early.release and moved.light[early.who]:
-                    heavy[early.who] = True  # more than a walk can do: a second slide, say
-                aim = self._landing(at, events, heavy)
+                    heavy[early.who] = True  # more than a walk can do: all planes at once, say
+                    if early.tau < AT_ONCE:  # no walk, then: its class says what comes first
+                        aim = None
+                        continue
+                aim = self._landing(events, heavy)
                 self._expect(at, stretch, events, heavy)
                 rate = max(stretch.boost / step, rate)
                 reach = self.agenda.reach(at.state.clock, light_bound, rate, at.stiffness)
@@ -170,20 +175,17 @@ class Coupled:
         margin = 0.0 if self.problem.is_square else -at.log_loss
         return max(self.rtol * max(5.0, margin), 1e-11)
 
-    def _landing(self, at: Start, events: list[Event], heavy: NDArray[np.bool_]) -> Event | None:
+    def _landing(self, events: list[Event], heavy: NDArray[np.bool_]) -> Event | None:
         """The first event at which a step must end, whatever the size of its neuron."""
-        return next((event for event in events if self._must_land(at, event, heavy)), None)
+        return next((event for event in events if self._must_land(event, heavy)), None)
 
-    def _must_land(self, at: Start, event: Event, heavy: NDArray[np.bool_]) -> bool:
-        if event.release or event.point < 0 or heavy[event.who]:
-            return True
-        k = at.classes.cid[event.who]
-        return bool(at.classes.begin[k + 1] - at.classes.begin[k] > 1)
+    def _must_land(self, event: Event, heavy: NDArray[np.bool_]) -> bool:
+        return bool(event.release or event.point < 0 or heavy[event.who])
 
     def _expect(
         self, at: Start, stretch: Stretch, events: list[Event], heavy: NDArray[np.bool_]
     ) -> None:
-        walks = [event for event in events if not self._must_land(at, event, heavy)]
+        walks = [event for event in events if not self._must_land(event, heavy)]
         sizes = [
             float(at.neurons.weight[e.who]) * size_of(at.state, e.who, False) ** 2 for e in walks
         ]

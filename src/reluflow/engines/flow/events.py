@@ -14,7 +14,7 @@ from reluflow.engines.flow.state import Modes, State
 from reluflow.kernels import boundaries
 from reluflow.trajectory import EVENT_DTYPE
 
-# the first are modes; `kernels.carrying.FLIP` is the last
+# the first are modes; for the others see `kernels.layout`
 KINDS = np.array(["deactivate", "activate", "slide", "slide", "release", "die", "flip"])
 CODES = {kind: code for code, kind in enumerate(KINDS.tolist()) if code != 3}
 Columns = tuple[NDArray[Any], ...]
@@ -54,7 +54,7 @@ class EventLog:
     def crossings(
         self, clocks: Array, neurons: NDArray[Any], points: NDArray[Any], modes: NDArray[Any]
     ) -> None:
-        """Append crossings and starts of slides by their new modes."""
+        """Append what light neurons did by the new modes, or codes."""
         self._crossed.append((clocks, neurons, points, modes))
         self._count += len(clocks)
 

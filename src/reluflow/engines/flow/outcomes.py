@@ -11,8 +11,9 @@ from reluflow.engines.flow import collocation
 from reluflow.engines.flow.collocation import Start, Stretch
 from reluflow.engines.flow.events import EventLog, decide
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import ON_PLANE, Modes, State
+from reluflow.engines.flow.state import ON_PLANE, State
 from reluflow.kernels import boundaries
+from reluflow.kernels.releases import released
 
 
 class Event(NamedTuple):
@@ -70,14 +71,10 @@ class Outcomes:
                 self._arrive(end, c, event.who, event.point)
 
     def _log_crossings(self, clock: float, step: float, end: State, rows: Array) -> None:
-        """Write down what light neurons did inside the step; put new slides on their planes."""
+        """Write down what light neurons did inside the step."""
         when = clock + rows[:, 0] * step
         who = rows[:, 1].astype(np.int64)
         self.log.crossings(when, who, rows[:, 2].astype(np.int64), rows[:, 3].astype(np.int64))
-        sliding = (rows[:, 3] >= 2) & (rows[:, 2] >= 0)
-        if sliding.any():
-            for j in set(who[sliding].tolist()):
-                boundaries.land(end.w[j], end.mode[j] >= 2, self.problem.X, self.problem.gram)
         dead = ~(end.mode[who] == 1).any(axis=1)
         if dead.any():
             last = dict(zip(who[dead].tolist(), when[dead].tolist(), strict=True))
@@ -108,29 +105,14 @@ class Outcomes:
         end.a[j] = 0.0
 
     def _release(self, end: State, c: Array, j: int, event: Event) -> None:
-        """A sliding weight reaches 0 or 1: the neuron leaves the plane of that point.
-
-        Its other planes hold it as before if they can; otherwise the box rule decides anew. If by
-        the forces of the end state the weight is still inside, the slide goes on.
-        """
-        w = end.w[j].copy()
-        before = decide(self.problem, end, c, j, end.mode[j] >= 2)
-        if end.mode[j, event.point] < 2:
-            alone = before.copy()
-            alone[event.point] = 1 if event.up else 0
-            if self._holds(c, alone):
-                end.mode[j], end.w[j] = alone, w
-        self.log.compare(end.clock, j, before, end.mode[j])
-
-    def _holds(self, c: Array, row: Modes) -> bool:
-        """Whether a living row slides with all weights in [0, 1], as far as forces are known."""
-        rho = np.empty(self.problem.n)
-        boundaries.slide_forces(c, self.problem.gram, row, rho)
-        held = row >= 2
+        """A sliding weight reaches 0 or 1: the neuron leaves the plane of that point."""
+        before = end.mode[j].copy()
         scale = self.problem.force_scale if self.problem.is_square else 0.0
-        slack = self.slack * np.maximum(np.abs(c), scale)
-        inside = np.minimum(rho * np.sign(c), (c - rho) * np.sign(c)) >= -slack
-        return bool((row == 1).any() and inside[held].all())
+        released(
+            float(end.a[j]), end.w[j], end.mode[j], c, self.problem.X, self.problem.gram,
+            event.point, event.up, self.slack, scale,
+        )  # fmt: skip
+        self.log.compare(end.clock, j, before, end.mode[j])
 
 
 def size_of(state: State, j: int, hidden: bool) -> float:
