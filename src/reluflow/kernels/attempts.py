@@ -1,6 +1,11 @@
 r"""One tried step of the coupled flow in one call: equations, error, events.
 
 Separate calls would cost more than the arithmetic of a small network.
+
+The equations know the rows of the start. A light neuron that leaves its row adds a kink to the
+outputs, below the tolerance as such; but where the outputs react fast the others would have
+answered it, and the forces, which are small late in training, are off by the kink. A stiff step is
+therefore solved again with the kinks of its walks as given, until the walks repeat them.
 """
 
 from __future__ import annotations
@@ -25,9 +30,10 @@ CALIBRATION, LOOSE, PROPORTION = 0.02, 1e-4, 0.45
 GROWTH_ERROR = 3.94e-8
 # a kink in the last share q of a step is missed there: q^2 / 2 against 1 / 20 for one anywhere
 LATE = 0.1
-# how often a step is solved with the kinks of its light neurons
-CORRECTIONS = 8
-UNSETTLED = 200.0
+# so often a stiff step is solved with the kinks of its walks; they are repeated if they agree to
+# ENOUGH times the goal of the equations, and must agree to ten times that. If they do not, the
+# error is said to be UNSETTLED: a step of two fifths follows
+CORRECTIONS, ENOUGH, UNSETTLED = 8, 50.0, 200.0
 
 
 @njit(cache=True, nogil=True)
@@ -65,7 +71,8 @@ def attempt(
     ``logistic`` is None for the square loss: what the loss does not need is then not compiled.
     ``h0, c0, kernel``, its eigenpairs, the ``fastest`` speed and the ``rounding`` of the outputs
     belong to the start; ``bend, ratio, goal`` are explained in `solve_square`, ``heavy`` and the
-    bound in `light_ones`, ``tail`` in `advance`, ``near`` and ``far`` in `releases`. Returns
+    bound in `light_ones`, ``near`` and ``far`` in `releases`; ``stiffness`` is the fastest rate of
+    the outputs. Returns
     ``(iterations, h, c, bend, error, boost, light)`` and the results of `releases` and `advance`,
     which are empty where the equations were not solved (0 iterations) or the error, relative to the
     tolerance, exceeds 1. ``boost`` is the largest angle in the step, of a
@@ -113,12 +120,12 @@ def attempt(
             break
         gap, before = walked - kinks, gap
         size = np.abs(gap).max()
-        if size <= 50.0 * goal:
+        if size <= ENOUGH * goal:
             break
-        if turn == CORRECTIONS - 1 and size > 500.0 * goal:
+        if turn == CORRECTIONS - 1 and size > 10.0 * ENOUGH * goal:
             error = UNSETTLED
-        if turn > 0:
-            change = gap - before
+        change = gap - before
+        if turn > 0 and change.any():  # the secant along the last two gaps (Irons and Tuck)
             relax *= -(before * change).sum() / (change * change).sum()
         kinks = kinks + relax * gap
         ratio = 1.0

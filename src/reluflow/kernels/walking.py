@@ -239,6 +239,9 @@ def walk(
             off = np.dot(X[where], w) / gram[where, where]
             for q in range(d):
                 w[q] -= off * X[where, q]
+            for i in range(n):
+                if on[i]:
+                    z[i] = 0.0
         z[where] = 0.0
         bury(row)
         used = _write(log, used, end, j, before, row)

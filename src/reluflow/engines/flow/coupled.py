@@ -1,10 +1,10 @@
 r"""The coupled phase: adaptive collocation steps, and where they must end.
 
 A step is solved with the modes it starts with. Then each neuron's path, a polynomial, is searched
-for exits from its row (Bernstein form: no double crossing is missed). Crossings whose kink in the
+for exits from its row (Bernstein form: no double crossing is missed). Events whose kink in the
 outputs is below the tolerance, because the neuron is small or the step ends soon after, are carried
 out inside the step, for that neuron alone; the `agenda` of crossings to come chooses steps of which
-that is true. Any other event (the end of a slide, a second slide, a change of sign in a slide) is
+that is true. Any other event (the end of a large neuron's slide, a change of sign in a slide) is
 landed on: the size of the step is solved for until the event lies at its end.
 """
 
