@@ -29,7 +29,7 @@ ITERATIONS = 2e7  # of the authors at most
 DIRECT = 1e-10  # neurons share their steps: angles of directions are right to 1e-16
 CARRYING = 1e-3  # share of the largest norm from which a neuron counts at the end
 RTOLS = (1e-2, 1e-4, 1e-6)
-COARSE_POWER = -2  # at scales 4^-2 and above angles are of order one: two digits show them
+COARSE_POWER = 0  # at scales of 1 and above angles are of order one: two digits show them
 
 
 def trial(parameters: Mapping[str, Any], seed: int) -> tuple[Dataset, Network]:
