@@ -8,6 +8,7 @@ from scipy.optimize import lsq_linear
 
 from numerics.reference import box_by_enumeration
 from reluflow.kernels.boundaries import box_weights, settle, slide_forces
+from reluflow.kernels.releases import let_go
 
 
 def weights_in_box(base, c, gram, seed=None):
@@ -176,3 +177,36 @@ def test_slide_forces_on_a_duplicated_point_share_the_weight():
     rho = np.empty(3)
     slide_forces(np.array([-1.0, -1.0, 1.0]), X @ X.T, np.array([2, 2, 1], np.int8), rho)
     np.testing.assert_allclose(rho @ X, [0.0, 1.0], atol=1e-14)
+
+
+def test_a_slide_whose_plane_turned_repelling_leaves_where_it_is_pushed():
+    for came_from in (2, 3):
+        row = [came_from, 1]
+        for arrival, side in ((-1.0, 0), (1.0, 1), (0.0, came_from - 2)):
+            assert settled(1.0, [0.5, 1.0], PLANE, row, [0], [arrival, 0.0]) == [side, 1]
+
+
+# ---------------------------------------------------------------------- ends of slides
+
+
+@pytest.mark.parametrize("came_from", [2, 3])
+def test_a_weight_outside_the_box_lets_go_on_its_side(came_from):
+    X = np.array(PLANE)
+    # the weight of point 0 is c_1 / 2: inside, beyond 1, below 0
+    for pull, goes, side in ((1.0, False, came_from), (3.0, True, 1), (-1.0, True, 0)):
+        row = np.array([came_from, 1], dtype=np.int8)
+        c = np.array([-1.0, pull])
+        assert let_go(1.0, c, X @ X.T, row, 0, side == 1, 1e-9, 0.0) == goes
+        assert row.tolist() == [side, 1]
+
+
+def test_the_other_plane_holds_a_neuron_that_leaves_one():
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0]])
+    c = np.array([-1.0, -1.0, 3.0])
+    row = np.array([3, 2, 1], dtype=np.int8)
+    assert let_go(1.0, c, X @ X.T, row, 0, True, 1e-9, 0.0)
+    assert row.tolist() == [1, 1, 1]  # both weights are 1.5: the box rule ends both slides
+    c = np.array([-1.0, -4.0, 3.0])
+    row = np.array([3, 2, 1], dtype=np.int8)
+    assert let_go(1.0, c, X @ X.T, row, 0, True, 1e-9, 0.0)
+    assert row.tolist() == [1, 2, 1]

@@ -162,6 +162,41 @@ def test_drift_equals_matrix_exponentials_event_by_event(seed):
         np.testing.assert_allclose(exact, state, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_chain_of_crossings_equals_one_summed_anew_at_each(seed):
+    # all planes repel (a > 0, c > 0): more crossings than pulls are carried along for
+    rng = np.random.default_rng(seed)
+    n, d, span = 300, 200, 6.0
+    X, c = rng.normal(size=(n, d)) / np.sqrt(d), rng.uniform(0.5, 1.5, n) / 20.0
+    a, w = 1.0, 0.9 * rng.normal(size=d) / np.sqrt(d)
+    out_a, out_W, sigma, _, log = drifted([a], [w], X, c, span)
+    row, t, times = X @ w > 0, 0.0, []
+    while True:
+        g = (c * row) @ X
+        speed = np.linalg.norm(g)
+        u = g / speed
+        p, z, xi = u @ w, X @ w, X @ u
+        # z + xi (p (cosh q - 1) + a sinh q) = 0, a quadratic in e^q
+        roots = np.array([
+            np.roots([xi[i] * (p + a) / 2, z[i] - xi[i] * p, xi[i] * (p - a) / 2]) for i in range(n)
+        ])  # fmt: skip
+        ahead = (np.abs(roots.imag) < 1e-12) & (roots.real > 1.0 + 1e-11)
+        first = np.where(ahead, roots.real, np.inf).min(axis=1)
+        q = min(np.log(first.min()), (span - t) * speed)
+        t += q / speed
+        w = w + u * (p * (np.cosh(q) - 1.0) + a * np.sinh(q))
+        a = a * np.cosh(q) + p * np.sinh(q)
+        if t >= span:
+            break
+        row[first.argmin()] ^= True
+        times.append((t, int(first.argmin())))
+    assert len(times) > STALE
+    assert log[:, 2].astype(int).tolist() == [i for _, i in times]
+    np.testing.assert_allclose(log[:, 0], [t for t, _ in times], rtol=1e-9)
+    np.testing.assert_allclose(out_W[0] * np.exp(sigma[0]), w, rtol=1e-8, atol=1e-9 * abs(a))
+    assert out_a[0] * np.exp(sigma[0]) == pytest.approx(a, rel=1e-9)
+
+
 def test_drift_depends_on_the_log_scale_only_through_it():
     rng = np.random.default_rng(3)
     X, c = rng.normal(size=(5, 3)), rng.normal(size=5)
