@@ -200,6 +200,15 @@ def test_a_weight_outside_the_box_lets_go_on_its_side(came_from):
         assert row.tolist() == [side, 1]
 
 
+@pytest.mark.parametrize("up", [False, True])
+def test_a_repelling_plane_lets_go_where_both_sides_push(up):
+    X = np.array(PLANE)
+    for pull, side in ((-3.0, 0), (3.0, 1)):  # velocities -1.5 and -1, 1.5 and 2
+        row = np.array([3 - side, 1], dtype=np.int8)  # it came from the other side
+        assert let_go(1.0, np.array([0.5, pull]), X @ X.T, row, 0, up, 1e-9, 0.0)
+        assert row.tolist() == [side, 1]
+
+
 def test_the_other_plane_holds_a_neuron_that_leaves_one():
     X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 1.0]])
     c = np.array([-1.0, -1.0, 3.0])

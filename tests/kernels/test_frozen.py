@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from reluflow.kernels.frozen import NEVER, drift, exit_boost
+from reluflow.kernels.frozen import NEVER, STALE, drift, exit_boost
 
 
 def exit_by_roots(z, a, p, xi, sign):

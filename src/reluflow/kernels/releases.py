@@ -142,12 +142,12 @@ def let_go(
     """
     n = len(row)
     alone = row.copy()
-    alone[point] = 1 if up else 0
     rho, away = np.empty(n), np.zeros(n)
     slide_forces(c, gram, row, rho)
     for i in range(n):
         if row[i] >= 2:  # velocities off the plane, if those on its two sides agree
             away[i] = max(-a * rho[i], 0.0) + min(a * (c[i] - rho[i]), 0.0)
+    alone[point] = int(away[point] > 0.0 if away[point] != 0.0 else up)
     settle(a, c, gram, row, row >= 2, away)
     if row[point] >= 2:
         return False
