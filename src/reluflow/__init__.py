@@ -12,7 +12,7 @@ from reluflow._version import __version__
 from reluflow.dataset import Dataset
 from reluflow.engines import LossBased, descend, flow
 from reluflow.network import Network
-from reluflow.trajectory import Status, Trajectory, load
+from reluflow.trajectory import Mode, Status, Trajectory, load
 
 if TYPE_CHECKING:
     from reluflow import geometry, interpolators, limits, theory
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Dataset",
     "LossBased",
+    "Mode",
     "Network",
     "Status",
     "Trajectory",

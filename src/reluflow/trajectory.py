@@ -2,14 +2,15 @@ r"""Trajectory: what a training run did, from start to status.
 
 A run keeps recorded states, the event list, its status and the settings that made it, so any time
 in its span can be recomputed exactly: `Trajectory.at` restarts the engine from the last record
-before the time asked for.
+before the time asked for. The flow also keeps its modes, which say what weights cannot: a neuron
+that rests on the plane of a point has an inner product of rounding, of either sign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from os import PathLike
 from typing import Any
 
@@ -17,14 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow import files, losses
-from reluflow.checks import Array, choice
+from reluflow.checks import Array, choice, number
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
-from reluflow.network import Network
+from reluflow.network import Network, row_norms
 
 EVENT_DTYPE = np.dtype(
     [("t", "f8"), ("log_t", "f8"), ("neuron", "i8"), ("point", "i8"), ("kind", "U10")]
 )
+
+
+class Mode(IntEnum):
+    """What a neuron does on a point."""
+
+    INACTIVE = 0
+    ACTIVE = 1
+    SLIDING = 2  # held on the plane of the point, which attracts it from both sides
+
+
+# the flow stores a slide with the side it came from: 2 from inactive, 3 from active
+_STORED_MODES = np.array([Mode.INACTIVE, Mode.ACTIVE, Mode.SLIDING, Mode.SLIDING], dtype=np.int8)
+_MODE_AFTER = {"activate": Mode.ACTIVE, "deactivate": Mode.INACTIVE, "slide": Mode.SLIDING}
 
 
 class Status(StrEnum):
@@ -113,6 +127,85 @@ class Trajectory:
         names = ("a", "W", "log_scale", "log_scale_out")
         return Network.from_arrays({name: self.states[name][k] for name in names})
 
+    def modes(
+        self, k: int | None = None, *, t: float | None = None, log_t: float | None = None
+    ) -> NDArray[np.int8]:
+        """Return what each neuron does on each point: an (m, n) array of `Mode`.
+
+        Parameters
+        ----------
+        k : int
+            At the k-th record; -1 is the end, that is ``final``: the limit of a run that has one,
+            and later than the last record where records were asked for at chosen times.
+        t, log_t : float
+            At a time instead (inf is the end): the modes of the record before it and the events
+            since.
+
+        Notes
+        -----
+        A flow knows its modes. Descent has none: there they are the signs of the inner products of
+        weights and points, and one that is zero up to its own rounding (in a certified limit, up to
+        ``limit_error``) counts as inactive, as relu'(0) = 0 has it; no pair of descent slides.
+        """
+        given = [value for value in (k, t, log_t) if value is not None]
+        if len(given) != 1:
+            raise InputError(f"got {len(given)} of `k`, `t`, `log_t`. Give exactly one of them.")
+        if k is not None:
+            return self._modes_of_record(k)
+        if t is not None:
+            t = number(t, "t", at_least=0.0, infinite=True)
+            log_t = float(np.log(t)) if t > 0.0 else -np.inf
+        assert log_t is not None
+        return self._modes_at(number(log_t, "log_t", infinite=True))
+
+    def active(
+        self, k: int | None = None, *, t: float | None = None, log_t: float | None = None
+    ) -> NDArray[np.bool_]:
+        """Return which neuron is active on which point, (m, n); arguments as for `modes`.
+
+        A pair that slides counts as False: its inner product is zero, whatever sign rounding gave
+        it. `modes` tells such pairs from inactive ones.
+        """
+        return np.asarray(self.modes(k, t=t, log_t=log_t) == Mode.ACTIVE)
+
+    def _modes_of_record(self, k: int) -> NDArray[np.int8]:
+        count = len(self.t)
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not -count <= k < count:
+            raise InputError(
+                f"`k` is {k!r}; the run has records 0 to {count - 1}, and -1 is its end. "
+                "Choose one of them."
+            )
+        if k == -1:
+            return self._modes_at(np.inf)
+        if "mode" in self.states:
+            return np.asarray(_STORED_MODES[self.states["mode"][k]])
+        return _modes_of_signs(self.network(int(k)), self.data)
+
+    def _modes_at(self, log_t: float) -> NDArray[np.int8]:
+        if "mode" not in self.states:
+            if log_t == np.inf:
+                return _modes_of_signs(self.final, self.data, self.limit_error)
+            return _modes_of_signs(self.at(log_t=log_t), self.data)
+        last = float(self.log_t[-1])
+        beyond = last + 1e-15 * (1.0 + abs(last)) < log_t < np.inf
+        if beyond and self.status not in (Status.CONVERGED, Status.STATIONARY):
+            raise InputError(
+                f"`log_t` is {log_t:g}, after the end of the run ({last:g}). Ask for a time inside "
+                "it, for t = inf (the end), or continue the run."
+            )
+        k = int(np.searchsorted(self.log_t, log_t, side="right")) - 1
+        happened = self.events["log_t"] <= log_t
+        if k < 0:  # before the first record
+            found = _modes_of_signs(self.net, self.data)
+        else:
+            found = _STORED_MODES[self.states["mode"][k]]
+            happened &= self.events["log_t"] > self.log_t[k]
+        for event in self.events[happened & (self.events["point"] >= 0)]:
+            mode = _MODE_AFTER.get(str(event["kind"]))
+            if mode is not None:
+                found[event["neuron"], event["point"]] = mode
+        return np.asarray(found)
+
     def at(
         self,
         t: float | None = None,
@@ -198,6 +291,22 @@ class Trajectory:
             f"Trajectory({self.engine}, {self.status}, t={self.t[-1]:.6g}, "
             f"log_loss={self.log_loss[-1]:.6g}, events={len(self.events)})"
         )
+
+
+def _modes_of_signs(net: Network, data: Dataset, error: float = 0.0) -> NDArray[np.int8]:
+    """Modes by the signs of inner products; one within its own error counts as inactive.
+
+    ``error`` bounds that of the weights; where it is not finite, rounding alone counts.
+    """
+    exponents = np.frexp(np.abs(net.W).max(axis=1))[1]
+    W = np.ldexp(net.W, -exponents[:, None])  # by powers of two: no digit is lost
+    unsure = (data.d + 2) * np.finfo(float).eps * (np.abs(W) @ np.abs(data.X).T)
+    if np.isfinite(error) and error > 0.0:
+        with np.errstate(over="ignore"):
+            shift = np.exp(np.log(error) - net.log_scale - exponents * np.log(2.0))
+        unsure += np.outer(shift, row_norms(data.X))
+    inner = W @ data.X.T
+    return np.asarray(inner > unsure).astype(np.int8)
 
 
 def load(path: str | PathLike[str]) -> Trajectory:

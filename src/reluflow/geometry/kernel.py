@@ -7,11 +7,14 @@ r"""The tangent kernel: the matrix by which residuals decay while no neuron chan
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array, choice
 from reluflow.dataset import Dataset
+from reluflow.errors import InputError
 from reluflow.geometry.normal import check_network, normal_form
 from reluflow.losses import Loss, Square
 from reluflow.network import Network, row_norms
@@ -40,7 +43,12 @@ class TangentKernel:
 
 
 def tangent_kernel(
-    data: Dataset, net: Network, loss: Loss | None = None, *, train: str = "both"
+    data: Dataset,
+    net: Network,
+    loss: Loss | None = None,
+    *,
+    train: str = "both",
+    active: Any = None,
 ) -> TangentKernel:
     r"""Return the tangent kernel of a network on data.
 
@@ -51,11 +59,16 @@ def tangent_kernel(
     Parameters
     ----------
     data, net
-        Points and network. A neuron exactly on the hyperplane of a point counts as inactive.
+        Points and network.
     loss : Loss, optional
         ``Square()``, that is kappa = 1/n, if not given.
     train : str
         "both", or "hidden" for fixed output weights (the first term of K drops).
+    active : (m, n) array of bool, optional
+        Which neuron counts as active on which point. Pass ``run.active(k)`` for a network of a run:
+        where a neuron rests on the plane of a point, the sign of their inner product is rounding.
+        Without it the signs decide, and exactly zero is inactive. A neuron that slides along a
+        plane is not active on its point; that it is held there is not part of K.
 
     Examples
     --------
@@ -74,11 +87,12 @@ def tangent_kernel(
     form = normal_form(net)
     norms = row_norms(net.W)
     hidden = np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)
-    gated = (z > 0) * form.outputs
+    on = z > 0.0 if active is None else _pattern(active, net.width, data.n).T
+    gated = on * form.outputs
     unit = data.gram * (gated @ gated.T)
     if train == "both":
-        active = np.maximum(z, 0.0) * hidden
-        unit = unit + active @ active.T
+        inner = np.where(on, z, 0.0) * hidden
+        unit = unit + inner @ inner.T
     kappa = loss.kappa(data.n) if isinstance(loss, Square) else 1.0 / data.n
     unit = kappa * 0.5 * (unit + unit.T)
     values, vectors = np.linalg.eigh(unit)
@@ -92,3 +106,13 @@ def tangent_kernel(
             eigenvectors=vectors[:, ::-1],
             log_eigenvalues=np.log(values) + log_size,
         )
+
+
+def _pattern(active: Any, m: int, n: int) -> NDArray[np.bool_]:
+    found = np.asarray(active)
+    if found.shape != (m, n) or found.dtype != np.bool_:
+        raise InputError(
+            f"`active` has shape {found.shape} and dtype {found.dtype}; {m} neurons and {n} points "
+            f"need ({m}, {n}) booleans. Pass run.active(k), a row for each neuron."
+        )
+    return found
