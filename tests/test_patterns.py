@@ -190,3 +190,83 @@ def test_events_that_change_no_mode_are_passed_over(runs):
     rows = [(30.0, np.log(30.0), 0, 0, "branch"), (30.0, np.log(30.0), 0, -1, "flip")]
     longer = replace(run, events=np.concatenate([run.events, np.array(rows, EVENT_DTYPE)]))
     assert np.array_equal(longer.modes(-1), run.modes(-1))
+
+
+# ---------------------------------------------------------------- what is measured on runs
+
+
+def jittered_run(run, seed):
+    """The run with all recorded hidden weights moved by 1e-16 of their neurons."""
+    rng = np.random.default_rng(seed)
+    W = run.states["W"]
+    step = 1e-16 * np.abs(W).max(axis=2, keepdims=True) * rng.choice([-1, 1], W.shape)
+    return replace(run, states={**run.states, "W": W + step}, final=jittered(run.final, seed))
+
+
+def test_the_gradient_of_a_run_does_not_depend_on_rounding(runs):
+    from reluflow.theory.correlated.case import prepare
+    from reluflow.theory.correlated.moments import moment, squared_gradient
+    from reluflow.theory.subject import subject_of
+
+    flickers = 0
+    for run in runs:
+        k = len(run.t) - 1
+        values, by_sign = [], []
+        for seed in range(6):
+            moved = jittered_run(run, seed)
+            case = prepare(subject_of(moved, None))
+            net = moved.network(k)
+            values.append(squared_gradient(case, moment(case, 20.0, net, k)))
+            assert squared_gradient(case, moment(case, 20.0, net)) == values[-1]
+            flat = net.flat()
+            g = (signs(flat, run.data) * (run.data.y - flat.predict(run.data.X))) @ run.data.X
+            by_sign.append(float((flat.a**2 * (g * g).sum(axis=1)).sum()))
+        assert np.ptp(values) <= 1e-11 * max(values)
+        flickers += np.ptp(by_sign) > 1e-9 * max(by_sign)
+    assert flickers > 0
+
+
+def test_verdicts_on_a_run_do_not_depend_on_rounding(runs):
+    def told(run):
+        report = rf.theory.check("correlated", run, start_runs=False)
+        return [(row.id, row.verdict) for row in (*report.assumptions, *report.checks)]
+
+    assert told(runs[0]) == told(jittered_run(runs[0], 0)) == told(jittered_run(runs[0], 1))
+
+
+def test_the_field_holds_the_kinks_that_the_run_holds():
+    from reluflow.theory.univariate.field import field, misalignment
+
+    data = rf.datasets.from_points([-1.0, -0.2, 0.3, 1.0], [1.0, -1.0, 1.0, -1.0])
+    net = rf.networks.balanced(2, 40, seed=0)
+    loss = rf.losses.Exponential()
+    run = rf.flow(data, net, loss=loss, stop_log_loss=-30.0)
+    modes, flat = run.modes(-1), run.final.flat()
+    held = modes == Mode.SLIDING
+    assert held.any()
+    found = field(data, flat.a, flat.W, loss, modes)
+    assert ((found.gates.T[held] > 0.0) & (found.gates.T[held] < 1.0)).all()
+    assert np.array_equal(found.gates.T[~held], run.active(-1)[~held])
+    # a kink so near to a point that it could be taken for one that rests there
+    W = flat.W.copy()
+    j, i = np.argwhere(run.active(-1))[0]
+    x = data.X[i]
+    W[j] += (1e-12 * np.linalg.norm(W[j]) - W[j] @ x) * x / (x @ x)
+    assert field(data, flat.a, W, loss, modes).gates[i, j] == 1.0
+    gaps = [misalignment(data, jittered(run.final, k), loss, modes) for k in range(6)]
+    assert np.ptp(gaps) < 1e-12
+
+
+def test_slides_are_drawn():
+    from reluflow.studies.contract import LabelledRun
+    from reluflow.studies.highdim import page
+
+    data = rf.Dataset([[1.0, 0.0], [1.0, 1.0]], [-2.0, 2.0])
+    net = rf.Network([1.0], [[0.5, 1.0]])
+    run = rf.flow(data, net, loss=Square("1/2"), train="hidden")
+    assert (run.modes(-1) == Mode.SLIDING).any()
+    sections = page.findings([LabelledRun("x", run)]).sections
+    raster = next(s for s in sections if s.title.startswith("Pattern")).figures[0].panels[0]
+    assert raster.layers[0].categories == ("inactive", "active", "sliding")
+    order = np.argsort(-data.y, kind="stable")
+    assert raster.layers[0].z[:, -1].tolist() == run.modes(-1)[0][order].tolist()

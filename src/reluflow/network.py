@@ -130,7 +130,11 @@ class Network(Frozen):
     # ---------------------------------------------------------------- the function
 
     def preactivations(self, X: ArrayLike) -> Array:
-        """Unscaled pre-activations ``W_j . x_i`` (n, m); their signs are the pattern."""
+        """Unscaled pre-activations ``W_j . x_i`` (n, m).
+
+        Their signs are the pattern, except where a neuron rests on the plane of a point: there they
+        are rounding, and `Trajectory.active` knows better.
+        """
         return self._points(X) @ self.W.T
 
     def predict(self, X: ArrayLike) -> Array:

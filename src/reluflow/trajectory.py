@@ -185,6 +185,8 @@ class Trajectory:
         if "mode" not in self.states:
             if log_t == np.inf:
                 return _modes_of_signs(self.final, self.data, self.limit_error)
+            if log_t == -np.inf:
+                return _modes_of_signs(self.net, self.data)
             return _modes_of_signs(self.at(log_t=log_t), self.data)
         last = float(self.log_t[-1])
         beyond = last + 1e-15 * (1.0 + abs(last)) < log_t < np.inf
@@ -200,10 +202,9 @@ class Trajectory:
         else:
             found = _STORED_MODES[self.states["mode"][k]]
             happened &= self.events["log_t"] > self.log_t[k]
-        for event in self.events[happened & (self.events["point"] >= 0)]:
-            mode = _MODE_AFTER.get(str(event["kind"]))
-            if mode is not None:
-                found[event["neuron"], event["point"]] = mode
+        changes = self.events[happened & np.isin(self.events["kind"], list(_MODE_AFTER))]
+        after = [_MODE_AFTER[kind] for kind in changes["kind"].tolist()]
+        found[changes["neuron"], changes["point"]] = after  # the last event of a pair stays
         return np.asarray(found)
 
     def at(

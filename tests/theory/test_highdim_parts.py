@@ -258,7 +258,7 @@ def test_revival_shares_are_those_of_the_specification():  # HD-30, 6.5
         asleep = awake = 0
         for seed in range(200):
             problem = random_start(10, 4000, scale / np.sqrt(4000), n_positive=6, seed=seed)
-            before, after = rf.theory.highdim.claims_regimes.revival(problem, train(problem))
+            before, after = rf.theory.highdim.claims_regimes.revival(train(problem))
             asleep, awake = asleep + before, awake + after
         shares[scale] = awake / asleep
     assert shares[0.05] == pytest.approx(0.6, abs=0.08)

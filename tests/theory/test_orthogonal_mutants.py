@@ -123,6 +123,7 @@ class Rotated:
 
     def __init__(self, run):
         self.run, self.t, self.status, self.final = run, run.t, run.status, run.final
+        self.data, self.active = run.data, run.active
 
     def at(self, t):
         net = self.run.at(t)

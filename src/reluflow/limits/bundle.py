@@ -87,7 +87,10 @@ class Bundle:
 
 
 def failures(data: Dataset, net: Network) -> list[str]:
-    """Reasons why the bundle limit does not apply; empty if it does."""
+    """Reasons why the bundle limit does not apply; empty if it does.
+
+    A neuron exactly on the plane of a point is not active there.
+    """
     active = (net.W @ data.X.T > 0).any(axis=1)
     found = [
         *hypotheses.imbalance(net),

@@ -49,7 +49,8 @@ def saddle_to_saddle(data: Dataset, net: Network, *, kappa: float | None = None)
         Orthonormal points (to 1e-10) with labels other than 0.
     net : Network
         Balanced network. The common log scale tends to minus infinity; what remains of the
-        individual norms is kept, it enters only the split of equal masks and the sharp times.
+        individual norms is kept, it enters only the split of equal masks and the sharp times. A
+        neuron exactly on the plane of a point is not active there.
     kappa : float, optional
         The loss is ``kappa/2 sum (h - y)^2``; 1/n if not given.
 

@@ -94,7 +94,10 @@ class Paths:
 
 
 def trace(data: Dataset, net: Network) -> Paths:
-    """Find every crossing of every neuron; see `reluflow.kernels.yardsticks`."""
+    """Find every crossing of every neuron; see `reluflow.kernels.yardsticks`.
+
+    A neuron that starts exactly on the plane of a point starts inactive there.
+    """
     from reluflow.kernels import yardsticks as kernel
 
     m, n = net.width, data.n

@@ -251,7 +251,7 @@ def _time_edges(run: Trajectory) -> Array:
 def _raster(run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array) -> Whole:
     """State of each pair at the right edge of each column: 0 inactive, 1 active, 2 sliding."""
     rows = {pair: row for row, pair in enumerate(pairs)}
-    start = (run.net.directions @ run.data.X.T > 0).astype(int)
+    start = run.modes(t=0.0)
     z = np.empty((len(pairs), len(edges) - 1), int)
     for (j, i), row in rows.items():
         z[row] = start[j, i]
@@ -270,7 +270,7 @@ def _raster_of_records(
     run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array, z: Whole
 ) -> Whole:
     for k in range(len(run.t)):
-        active = (run.network(k).directions @ run.data.X.T > 0).astype(int)
+        active = run.modes(k)
         column = np.searchsorted(edges[1:], run.log_t[k] / LN10) if run.t[k] > 0 else 0
         z[:, column:] = np.array([active[j, i] for j, i in pairs])[:, None]
     return z

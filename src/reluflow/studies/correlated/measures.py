@@ -59,7 +59,7 @@ def train(data: Dataset, net: Network, parameters: Mapping[str, Any], **options:
 
 
 def active(data: Dataset, net: Network) -> NDArray[np.intp]:
-    """J+: neurons with positive output weight that are active on some point."""
+    """J+ of a start: positive output weight, active on some point (its plane does not count)."""
     return np.flatnonzero((net.signs > 0) & (net.W @ data.X.T > 0).any(axis=1))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.datasets import gaussian
 from reluflow.engines import descend, flow
@@ -99,9 +100,7 @@ def freeze(parameters: Mapping[str, Any], seed: int) -> Values:
     for k in range(parameters["draws"]):
         problem = positive_start(n, d, constant=C, eps=0.005, seed=draw_seed(seed, k))
         run = train(problem)
-        right = bool(
-            ((run.final.flat().W @ problem.data.X.T > 0.0)[0] == (problem.data.y > 0.0)).all()
-        )
+        right = bool((run.active(-1)[0] == (problem.data.y > 0.0)).all())
         at_once += right and run.stats["last_change"] <= 1
         in_the_end += right
     return {"draws": parameters["draws"], "at_once": at_once, "in_the_end": in_the_end}
@@ -128,7 +127,7 @@ def primal(parameters: Mapping[str, Any], seed: int) -> Values:
         "t": run.t,
         "P": P0 + B @ data.gram,
         "B": (B0 + B) * trace_of(data),
-        "limit": run.final.flat().W @ data.X.T,
+        "limit": _limit(run),
         "y": data.y,
         "signs": net.a,
         "event_t": run.events["t"],
@@ -139,6 +138,12 @@ def primal(parameters: Mapping[str, Any], seed: int) -> Values:
         "settles": run.stats["frozen_from"] is not None,
         "status": str(run.status),
     }
+
+
+def _limit(run: Trajectory) -> Array:
+    """Pre-activations of the limit (m, n), positive on active points only."""
+    P = run.final.flat().W @ run.data.X.T
+    return np.asarray(np.where(run.active(-1), P, np.minimum(P, 0.0)))
 
 
 SIGNS = {"one": (1.0,), "two": (1.0, -1.0), "many": (1.0, 1.0, -1.0, -1.0)}
@@ -195,10 +200,9 @@ def revival(parameters: Mapping[str, Any], seed: int) -> Values:
             n, d, scale / math.sqrt(d), n_positive=parameters["n_positive"], seed=draw_seed(seed, k)
         )
         run, y = train(problem), problem.data.y
-        before = (problem.net.W @ problem.data.X.T)[0] > 0.0
-        p = (run.final.flat().W @ problem.data.X.T)[0]
-        asleep += int(((y > 0.0) & ~before).sum())
-        awake += int(((y > 0.0) & ~before & (p > 0.0)).sum())
+        start, p = run.active(t=0.0)[0], _limit(run)[0]
+        asleep += int(((y > 0.0) & ~start).sum())
+        awake += int(((y > 0.0) & ~start & (p > 0.0)).sum())
         risk = 0.5 * float(((np.maximum(p, 0.0) - y) ** 2).sum())
         off = 0.5 * float((y[p <= 0.0] ** 2).sum())
         worst = max(worst, abs(risk - off) / (0.5 * float(y @ y)))

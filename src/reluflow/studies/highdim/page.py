@@ -67,10 +67,11 @@ class View:
     def events(self) -> NDArray[np.void]:
         """Changes of the pattern: the run's own, or those its records show."""
         own = self.run.events
-        kinds = np.isin(own["kind"], ["activate", "deactivate"])
+        kinds = np.isin(own["kind"], ["activate", "deactivate", "slide"])
         if self.run.engine == "flow" or "last_change" in self.run.stats:
             return np.asarray(own[kinds])
-        return panels.changes_of_records(self.run.t, self.P > 0.0)
+        active = np.array([self.run.active(k) for k in range(len(self.run.t))])
+        return panels.changes_of_records(self.run.t, active)
 
     @property
     def freeze(self) -> float | None:
@@ -182,7 +183,7 @@ def _dual(view: View, shown: Sequence[int]) -> Section:
 
 
 def _patterns(view: View, shown: Sequence[int]) -> Section:
-    start = view.P[0] > 0.0
+    start = view.run.active(t=0.0)
     listed = tuple(
         panels.raster(
             _title(view, k), start[k], view.events, k, view.y, float(view.signs[k]), view.last

@@ -18,6 +18,7 @@ from reluflow.trajectory import EVENT_DTYPE
 
 START = 0.5  # where iteration 0 is drawn
 COLUMNS = 120
+STATES = {"deactivate": 0, "activate": 1, "slide": 2}
 CLASSES: tuple[tuple[str, int, Literal["solid", "dash"], Literal["circle", "diamond"]], ...] = (
     ("label of the neuron's sign", 0, "solid", "circle"),
     ("label of the other sign", 1, "dash", "diamond"),
@@ -95,14 +96,15 @@ def raster(
     state = np.repeat(start[order].astype(np.int64)[:, None], COLUMNS, axis=1)
     rank = np.empty(len(y), dtype=np.int64)
     rank[order] = np.arange(len(y))
-    mine = events[(events["neuron"] == neuron) & (events["point"] >= 0)]
+    mine = events[(events["neuron"] == neuron) & np.isin(events["kind"], list(STATES))]
     for event in mine:
         column = int(np.searchsorted(edges[1:], float(event["t"]), side="right"))
-        state[rank[int(event["point"])], column:] = event["kind"] == "activate"
+        state[rank[int(event["point"])], column:] = STATES[str(event["kind"])]
+    names = ("inactive", "active", "sliding")[: max(2, int(state.max()) + 1)]
     own = int((sign * y > 0.0).sum())
     ticks = ((own / 2.0, "points of own sign"), ((own + len(y)) / 2.0, "points of other sign"))
     layers: list[Layer] = [
-        Raster(edges, np.arange(len(y) + 1.0), state, ("inactive", "active"), (7, 0))
+        Raster(edges, np.arange(len(y) + 1.0), state, names, (7, 0, 1)[: len(names)])
     ]
     if 0 < own < len(y):
         layers.append(Rule(float(own), "y", "", 6, "solid"))

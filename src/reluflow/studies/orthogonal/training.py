@@ -121,7 +121,7 @@ def _shots(
     data = run.data
     rng = np.random.default_rng([seed, 4])
     plane = np.linalg.qr(rng.standard_normal((data.d, 2)))[0]
-    masks = (run.net.W @ data.X.T > 0.0) & (run.net.signs[:, None] * data.y > 0.0)
+    masks = run.active(t=0.0) & (run.net.signs[:, None] * data.y > 0.0)
     seen, expected, cosines, log_norms = [], [], [], []
     for k, epoch in enumerate(shots):
         net = run.at(int(epoch)) if run.engine == "descent" else run.at(lr * float(epoch))

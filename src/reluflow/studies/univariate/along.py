@@ -60,7 +60,12 @@ def history(run: Trajectory) -> dict[str, Any]:
         "regions_high": counts[:, 2],
         "margin": gammas,
         "smoothed": np.array([smoothed_margin(run.data, net, loss) for net in nets]),
-        "misalignment": np.array([misalignment(run.data, net, loss) for net in nets]),
+        "misalignment": np.array(
+            [
+                misalignment(run.data, net, loss, run.modes(int(k)))
+                for k, net in zip(kept, nets, strict=True)
+            ]
+        ),
         "kkt_F": -run.log_loss[kept][chosen],
         "kkt_eps": np.array([found.eps_rel for found in certificates]),
         "kkt_delta": np.array([found.delta for found in certificates]),

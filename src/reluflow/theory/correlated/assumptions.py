@@ -17,6 +17,7 @@ from reluflow.theory.verdicts import (
     at_least,
     at_most,
 )
+from reluflow.trajectory import Mode
 
 ASSUMPTIONS = Claims()
 UNIT_TOLERANCE = 1e-12
@@ -127,6 +128,8 @@ def frozen(case: Case) -> Outcome:
     Compared with the logs of norms and the directions at the end of the run.
     """
     dead = ~(case.net.W @ case.data.X.T > 0).any(axis=1)
+    if dead.any():  # a neuron that starts on a plane may slide: the run knows
+        dead &= (case.run.modes(t=0.0) == Mode.INACTIVE).all(axis=1)
     if not dead.any():
         return Outcome(Verdict.PASS, 0.0, 0.0, "no neuron is dead at the start")
     final = case.run.final

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.geometry import pairwise_angles
@@ -22,7 +21,7 @@ from reluflow.theory.verdicts import (
     at_most,
     holds,
 )
-from reluflow.trajectory import Trajectory
+from reluflow.trajectory import Mode, Trajectory
 
 CLAIMS = Claims()
 DIRECT = 1e-6  # angles above this are read off the directions of the run
@@ -58,7 +57,11 @@ def _imbalance(run: Trajectory) -> float:
 
 @CLAIMS("P2", "each yardstick crosses each point once, in order: closed form against an ODE")
 def crossings_once(case: Case) -> Outcome:
-    """Order and times of the yardsticks; the ODE is integrated for the busiest neurons."""
+    """Order and times of the yardsticks; the ODE is integrated for the busiest neurons.
+
+    Yardsticks belong to the start alone: a neuron on the plane of a point starts inactive there,
+    and 1(ii) forbids it.
+    """
     require(case, *FIRST_PHASE)
     sticks = case.sticks
     active = case.net.W @ case.data.X.T > 0
@@ -174,7 +177,8 @@ def deactivation(case: Case) -> Outcome:
     if not len(negative):
         raise NotApplicable("J- is empty")
     then = network_at(case, case.sticks.T0)
-    alive = (then.W[negative] @ case.data.X.T > 1e-13 * _reach(then, negative, case)).any(axis=1)
+    modes = case.run.modes(t=case.sticks.T0 / case.rate)[negative]
+    alive = (modes != Mode.INACTIVE).any(axis=1)
     if alive.any():
         j = int(negative[np.argmax(alive)])
         return under_assumption_2(case, holds(False, note=f"neuron {j} is active at T0"))
@@ -190,11 +194,6 @@ def deactivation(case: Case) -> Outcome:
         return under_assumption_2(case, holds(False, measured=steps, note=note))
     grown = float((then.log_norms - case.net.log_norms)[negative].max())
     return under_assumption_2(case, at_most(grown, error))
-
-
-def _reach(net: Network, rows: NDArray[np.intp], case: Case) -> Array:
-    norms = np.linalg.norm(net.W[rows], axis=1)
-    return np.asarray(np.outer(norms, np.linalg.norm(case.data.X, axis=1)))
 
 
 @CLAIMS("L5a", "at T1 the neurons of J+ are still small: largest ln(|w| / bound)")

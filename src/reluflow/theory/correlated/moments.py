@@ -17,7 +17,6 @@ from reluflow.theory.correlated.case import Case
 from reluflow.theory.verdicts import NotApplicable
 from reluflow.trajectory import Status, Trajectory
 
-ON_PLANE = 1e-12
 LOSS_FLOOR = float(np.log(1e-20))
 
 
@@ -26,7 +25,8 @@ class Moment:
     r"""A network at a time ``t`` of the paper.
 
     ``ratios``: :math:`\hat X_k` with :math:`\nu_k/\nu^*_k = e^\ell \hat X_k`; ``log_size``:
-    :math:`\ell`; ``error``: :math:`v^* - v`; ``log_loss``: of the paper's loss.
+    :math:`\ell`; ``error``: :math:`v^* - v`; ``log_loss``: of the paper's loss; ``record``: which
+    one of the run it is, if it is one.
     """
 
     t: float
@@ -37,6 +37,7 @@ class Moment:
     error: Array
     residual: Array
     log_loss: float
+    record: int | None = None
 
     @property
     def size(self) -> float:
@@ -44,7 +45,7 @@ class Moment:
         return float(np.exp(self.log_size) * np.linalg.norm(self.vector))
 
 
-def moment(case: Case, t: float, net: Network) -> Moment:
+def moment(case: Case, t: float, net: Network, record: int | None = None) -> Moment:
     """Evaluate a network at a time of the paper."""
     chosen = case.positive
     logs = (net.log_scale + net.log_scale_out)[chosen]
@@ -65,6 +66,7 @@ def moment(case: Case, t: float, net: Network) -> Moment:
         error=case.teacher - np.exp(top) * vector,
         residual=residual,
         log_loss=log_loss,
+        record=record,
     )
 
 
@@ -82,8 +84,8 @@ def second_phase(case: Case) -> list[Moment]:
     if "second" not in case.kept:
         found = [moment(case, case.begin, network_at(case, case.begin))]
         run: Trajectory = case.run
-        for k in np.flatnonzero(run.t * case.rate > case.begin):
-            found.append(moment(case, float(run.t[k] * case.rate), run.network(int(k))))
+        for k in np.flatnonzero(run.t * case.rate > case.begin).tolist():
+            found.append(moment(case, float(run.t[k] * case.rate), run.network(k), k))
         case.kept["second"] = [m for m in found if m.log_loss > LOSS_FLOOR]
     kept: list[Moment] = case.kept["second"]
     return kept
@@ -124,10 +126,10 @@ def _lead(found: Moment) -> float:
 
 def squared_gradient(case: Case, found: Moment) -> float:
     r""":math:`|\nabla L|^2 = \sum_j (w_j \cdot g_j)^2 + a_j^2 |g_j|^2`."""
-    net = found.net.flat()
-    # a neuron that has died lies on the plane of its last point up to rounding: not active
-    reach = np.outer(np.linalg.norm(case.data.X, axis=1), np.linalg.norm(net.W, axis=1))
-    active = net.preactivations(case.data.X) > ON_PLANE * reach
-    g = (active * found.residual[:, None]).T @ case.data.X / case.data.n
+    net, run = found.net.flat(), case.run
+    # by modes: a neuron that has died lies on the plane of its last point up to rounding
+    known = found.record is not None
+    active = run.active(found.record) if known else run.active(t=found.t / case.rate)
+    g = (active * found.residual) @ case.data.X / case.data.n
     along = np.einsum("jd,jd->j", net.W, g)
     return float((along**2).sum() + (net.a**2 * np.einsum("jd,jd->j", g, g)).sum())

@@ -70,7 +70,7 @@ def conserved_products(case: Case) -> Outcome:
     if start >= end:
         raise NotApplicable(f"the run ends at t = {end:.4g}, before all points are active")
     first, worst, compared = network_at(case, start), 0.0, 0
-    chosen = _sharing(case, first, start)
+    chosen = _sharing(case, start)
     base, base_error = _products(case, first, chosen)
     for share in np.linspace(0.0, 1.0, 9)[1:]:
         t = start + share * min(8.0 / case.k, end - start)
@@ -83,11 +83,12 @@ def conserved_products(case: Case) -> Outcome:
     return at_most(worst, 1e-8 + 1e-14 * abs(case.log_scale), note=f"{compared} products compared")
 
 
-def _sharing(case: Case, net: Network, start: float) -> list[int]:
+def _sharing(case: Case, start: float) -> list[int]:
     """Neurons of J+ that are active on every point at ``start`` and stay so."""
     events = case.run.events
     later = set(events["neuron"][events["t"] * case.rate > start].tolist())
-    active = set(np.flatnonzero((net.preactivations(case.data.X) > 0).all(axis=0)).tolist())
+    pattern = case.run.active(t=start / case.rate)
+    active = set(np.flatnonzero(pattern.all(axis=1)).tolist())
     chosen = [j for j in case.positive if j in active and j not in later]
     if len(chosen) < 2:
         raise NotApplicable("fewer than two neurons are active on all points to the end")

@@ -217,6 +217,11 @@ class Case:
         """Pre-activations in the limit (m, n)."""
         return np.asarray(self.W_inf @ self.data.X.T)
 
+    @cached_property
+    def active_inf(self) -> Pattern:
+        """The pattern in the limit (m, n); a neuron on the plane of a point is off."""
+        return self.limit.active(-1)
+
     @property
     def freeze(self) -> int:
         """The iteration from which the pattern stays; not applicable where it never settles."""

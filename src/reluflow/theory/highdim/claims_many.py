@@ -44,7 +44,7 @@ def hd25(case: Case) -> Outcome:
     facts = {
         "all changes come with the first step": case.limit.stats["last_change"] <= 1,
         "the pattern is certified to stay": case.limit.stats["frozen_from"] is not None,
-        "the pattern is the assignment": bool(((case.P_inf > 0.0) == owner).all()),
+        "the pattern is the assignment": bool((case.active_inf == owner).all()),
         "every label is fitted": left <= 1e-9 * float(case.size.max()),
     } | found.facts
     return hypotheses.conclude(case, facts, gap, 1e-9)
@@ -60,7 +60,7 @@ def hd26(case: Case) -> Outcome:
     for seed in range(DRAWS):
         problem = assigned_start(n, case.ambient, case.s, eps=TINY, constant=2.0, seed=seed)
         run = case.run_of(problem)
-        begin, end = (net.flat().W @ problem.data.X.T > 0.0 for net in (problem.net, run.final))
+        begin, end = run.active(t=0.0), run.active(-1)
         own = case.s[:, None] * problem.data.y > 0.0
         lost += bool((end != (begin & own)).any())
         fitted += run.status == Status.CONVERGED

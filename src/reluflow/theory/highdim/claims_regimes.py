@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.network import Network
 from reluflow.networks import by_preactivations
@@ -25,15 +24,15 @@ CORRELATED = 0.3  # mean |cosine| above which signs of pre-activations are far f
 STEPS = tuple(float(C) for C in np.geomspace(64.0, 4096.0, 9))
 
 
-def risk_identity(data: Dataset, W: Array, sign: float = 1.0) -> float:
+def risk_identity(run: Trajectory) -> float:
     """Error of ``R = 1/2 sum y^2`` over points that are off, relative to the risk of zero.
 
     In a limit of one neuron every active point is fitted, so the risk is that of the others: the
     points of the other sign, and its own that are dead.
     """
-    P = W @ data.X.T
-    r = residual(np.array([sign]), P, data.y)
-    off = P[0] <= 0.0
+    data, net = run.data, run.final.flat()
+    r = residual(net.a, net.W @ data.X.T, data.y)
+    off = ~run.active(-1)[0]
     gap = 0.5 * float(r @ r) - 0.5 * float((data.y[off] ** 2).sum())
     return abs(gap) / (0.5 * float(data.y @ data.y))
 
@@ -47,25 +46,22 @@ def hd29(case: Case) -> Outcome:
     for seed in range(MODERATE):
         problem = positive_start(n, (6 * n) // 5, constant=4.0, eps=0.005, seed=seed)
         run = case.run_of(problem)
-        W = run.final.flat().W
-        worst = max(worst, risk_identity(problem.data, W))
-        dead += int(((W @ problem.data.X.T <= 0.0) & (problem.data.y > 0.0)).sum())
+        worst = max(worst, risk_identity(run))
+        dead += int((~run.active(-1) & (problem.data.y > 0.0)).sum())
         changes.append(int(run.stats["changes"]))
         freezes.append(int(run.stats["last_change"]))
     if case.is_one:
-        worst = max(worst, risk_identity(case.data, case.W_inf, float(case.s[0])))
+        worst = max(worst, risk_identity(case.limit))
     note = f"changes {changes}, freezes {freezes}, {dead} dead points"
     if min(changes) <= 1 or min(freezes) <= 1:
         return Outcome(Verdict.FAIL, worst, 1e-9, f"a draw freezes at once; {note}")
     return at_most(worst, 1e-9, note=note)
 
 
-def revival(problem: Problem, run: Trajectory) -> tuple[int, int]:
+def revival(run: Trajectory) -> tuple[int, int]:
     """Positive points that start inactive, and those of them that end active."""
-    y = problem.data.y
-    before, after = (net.flat().W @ problem.data.X.T > 0.0 for net in (problem.net, run.final))
-    asleep = (y > 0.0) & ~before[0]
-    return int(asleep.sum()), int((asleep & after[0]).sum())
+    asleep = (run.data.y > 0.0) & ~run.active(t=0.0)[0]
+    return int(asleep.sum()), int((asleep & run.active(-1)[0]).sum())
 
 
 @CLAIMS(
@@ -81,9 +77,9 @@ def hd30(case: Case) -> Outcome:
             for seed in range(RANDOM):
                 problem = random_start(10, d, scale / np.sqrt(d), n_positive=6, seed=seed)
                 run = case.run_of(problem)
-                before, after = revival(problem, run)
+                before, after = revival(run)
                 asleep, awake = asleep + before, awake + after
-                identity = max(identity, risk_identity(problem.data, run.final.flat().W))
+                identity = max(identity, risk_identity(run))
             pair.append(awake / asleep)
         shares.append(pair)
         worst = max(worst, abs(pair[0] - pair[1]))

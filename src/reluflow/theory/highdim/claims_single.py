@@ -6,7 +6,7 @@ import numpy as np
 
 from reluflow.theory.highdim import hypotheses, minimum
 from reluflow.theory.highdim.case import Case
-from reluflow.theory.highdim.gram import limit_by_owner, residual
+from reluflow.theory.highdim.gram import Pattern, limit_by_owner, residual
 from reluflow.theory.highdim.lemmas import invariant
 from reluflow.theory.verdicts import Claims, NotApplicable, Outcome, at_most
 
@@ -87,12 +87,18 @@ def hd13(case: Case) -> Outcome:
     facts = {
         "all changes come with the first step": case.limit.stats["last_change"] <= 1,
         "the pattern is certified to stay": case.limit.stats["frozen_from"] is not None,
-        "active exactly on points of its sign": bool(((case.P_inf[0] > 0.0) == own).all()),
-        "inactive strictly": bool((case.P_inf[0, ~own] < 0.0).all()),
+        "active exactly on points of its sign": bool((case.active_inf[0] == own).all()),
+        "inactive strictly": _strictly_off(case, ~own),
         "the risk is the least possible": abs(0.5 * float(r @ r) - least)
         <= 1e-9 * 0.5 * float(case.y @ case.y),
     }
     return hypotheses.conclude(case, facts, gap, 1e-9)
+
+
+def _strictly_off(case: Case, points: Pattern) -> bool:
+    """Whether the first neuron is off these points by more than the error of the limit."""
+    reach = case.limit.limit_error * np.sqrt(np.diag(case.G)[points])
+    return bool((case.P_inf[0, points] < -reach).all())
 
 
 @CLAIMS("HD-14", "Lemma 9: the invariant set from the first step on (|b| l1/(sqrt(n) y_max))")
@@ -121,9 +127,8 @@ def hd15(case: Case) -> Outcome:
         low, high = length / np.sqrt(case.spectrum[-1]), length / np.sqrt(case.spectrum[0])
         size = float(np.linalg.norm(star.W[0]))
         worst = max(worst, (low - D) / size, (D - high) / size)
-        if case.limit.stats["last_change"] <= 1 and bool(
-            ((case.P_inf[k] > 0) == case.own[k]).all()
-        ):
+        right = bool((case.active_inf[k] == case.own[k]).all())
+        if case.limit.stats["last_change"] <= 1 and right:
             worst = max(worst, abs(D - _by_schur(case, k)) / size)
     return at_most(worst, 1e-10)
 

@@ -121,7 +121,7 @@ def hd07(case: Case) -> Outcome:
     """200 steps of linear descent from the frozen iterate against the run."""
     T, steps = case.freeze, _affordable(case, 200)
     start = case.limit.at(T).flat().W
-    A = start @ case.data.X.T > 0.0
+    A = case.limit.active(t=T)
     W, _ = linear_loop(case.data.X, case.y, case.s, start, A, case.eta, steps)
     return at_most(
         _relative(case.limit.at(T + steps).flat().W, W), 1e-12, note=f"{steps} steps from {T}"
@@ -134,7 +134,7 @@ def hd08(case: Case) -> Outcome:
     T = case.freeze
     start = case.limit.at(T).flat().W
     P = start @ case.data.X.T
-    closed = start + frozen_limit(case.G, case.y, case.s, P, P > 0.0) @ case.data.X
+    closed = start + frozen_limit(case.G, case.y, case.s, P, case.limit.active(t=T)) @ case.data.X
     worst, note = _relative(case.W_inf, closed), "against the run's limit"
     end = int(case.limit.stats["iterations"])
     if end <= LONGEST and end * case.m * case.n**2 <= 5e9 and case.subject.engines is not None:
@@ -157,7 +157,7 @@ def hd09(case: Case) -> Outcome:
     """For steps of at most one over the curvature of the final phase."""
     T = case.freeze
     start = case.limit.at(T).flat().W
-    A = start @ case.data.X.T > 0.0
+    A = case.limit.active(t=T)
     top = case.eta * smoothness(case.G, A)
     if top > 1.0 + 1e-9:
         raise NotApplicable(f"eta mu_max(K) is {top:.3g}, above 1")

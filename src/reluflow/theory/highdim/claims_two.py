@@ -90,7 +90,7 @@ def hd23(case: Case) -> Outcome:
     facts = {
         "all changes come with the first step": case.limit.stats["last_change"] <= 1,
         "the pattern is certified to stay": case.limit.stats["frozen_from"] is not None,
-        "each active exactly on its sign": bool(((case.P_inf > 0.0) == case.own).all()),
+        "each active exactly on its sign": bool((case.active_inf == case.own).all()),
         "the risk is zero": left <= 1e-9 * float(case.size.max()),
     } | found.facts
     return hypotheses.conclude(case, facts, gap, 1e-9)

@@ -93,7 +93,7 @@ def largest_drift(run: Trajectory) -> float:
 
 def closing_times(run: Trajectory) -> Array:
     """When each pair (neuron, point) was first inactive: 0 at the start, inf for never."""
-    closed = np.where(run.net.W @ run.data.X.T > 0.0, np.inf, 0.0)
+    closed = np.where(run.active(t=0.0), np.inf, 0.0)
     for event in run.events[run.events["kind"] == "deactivate"]:
         j, i = int(event["neuron"]), int(event["point"])
         closed[j, i] = min(closed[j, i], float(event["t"]))

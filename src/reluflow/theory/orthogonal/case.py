@@ -88,7 +88,7 @@ class Case:
 
     @cached_property
     def active(self) -> NDArray[np.bool_]:
-        """Which neuron is active on which point at the start, (m, n)."""
+        """Which neuron is active on which point at the start, (m, n); not on its plane."""
         return np.asarray(self.start.W @ self.data.X.T > 0.0)
 
     @cached_property

@@ -103,7 +103,7 @@ def o13(case: Case) -> Outcome:
         long = slopes * (t - edges[k]) >= RESOLVED / 2
         chosen = [j for g in np.flatnonzero(long) for j in process.members[g]]
         if chosen:
-            found = cosines_with_force(network_at(run, float(t)), case.data.X, case.data.y, chosen)
+            found = cosines_with_force(run, float(t), chosen)
             least, counted = min(least, float(found.min())), counted + len(chosen)
     if not counted:
         raise NotApplicable("no plateau is long enough for its dormant neurons to turn")

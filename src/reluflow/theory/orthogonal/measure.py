@@ -69,7 +69,10 @@ def coordinates(net: Network, X: Array) -> Array:
 
 
 def gradient_norm(net: Network, X: Array, y: Array, kappa: float) -> float:
-    """Norm of the gradient of ``kappa/2 sum (h - y)^2``, with relu'(0) = 0; ordinary scales."""
+    """Norm of the gradient of ``kappa/2 sum (h - y)^2``, with relu'(0) = 0; ordinary scales.
+
+    Of a network without a run: a coordinate below `NOISE` counts as zero, hence inactive.
+    """
     flat = net.flat()
     c = coordinates(flat, X) * np.exp(flat.log_norms)[:, None]
     r = y - flat.a @ np.maximum(c, 0.0)
@@ -84,11 +87,12 @@ def parameter_error(net: Network, limit: Network) -> float:
     return float(np.sqrt(((mine.a - other.a) ** 2).sum() + ((mine.W - other.W) ** 2).sum()))
 
 
-def cosines_with_force(net: Network, X: Array, y: Array, neurons: Sequence[int]) -> Array:
-    """Cosines of ``w_j`` and ``s_j D_j``, ``D_j`` the force on neuron j at the residuals of net."""
-    c = coordinates(net, X)
-    active = np.where(c > 0.0, y - net.predict(X), 0.0)
-    force = net.signs[:, None] * active
+def cosines_with_force(run: Trajectory, t: float, neurons: Sequence[int]) -> Array:
+    """Cosines of ``w_j`` and ``s_j D_j`` at a time of a run, ``D_j`` the force on neuron j then."""
+    net, data = network_at(run, t), run.data
+    c = coordinates(net, data.X)
+    felt = np.where(run.active(t=t), data.y - net.predict(data.X), 0.0)
+    force = net.signs[:, None] * felt
     along = np.einsum("ij,ij->i", c, force)
     size = np.linalg.norm(force, axis=1)
     return np.asarray((along / np.where(size > 0.0, size, 1.0))[list(neurons)])

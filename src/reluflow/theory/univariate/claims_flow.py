@@ -15,7 +15,7 @@ from reluflow.network import Network
 from reluflow.theory.univariate.case import Case
 from reluflow.theory.univariate.field import CLOCKS, integrate
 from reluflow.theory.verdicts import Claims, NotApplicable, Outcome, at_least, at_most
-from reluflow.trajectory import Trajectory
+from reluflow.trajectory import Mode, Trajectory
 
 claims = Claims()
 
@@ -86,7 +86,10 @@ def _homogeneity(case: Case) -> Outcome:
 
 
 def homogeneity_defect(data: Dataset, net: Network, degree: float = 2.0) -> float:
-    """``max_i |<theta, grad q_i> - degree q_i|`` over the sum of the sizes of its terms."""
+    """``max_i |<theta, grad q_i> - degree q_i|`` over the sum of the sizes of its terms.
+
+    A neuron on the plane of a point adds nothing to either side, whatever its gate is.
+    """
     flat = net.flat()
     z = data.X @ flat.W.T
     hidden = data.y[:, None] * flat.a * (z > 0)  # d q_i / d w_j = hidden_ij x_i
@@ -139,9 +142,9 @@ def sandwich_excess(data: Dataset, net: Network, width: float | None = None) -> 
 
 @claims("U16", "Neurons inactive on every point at the start never move: largest change")
 def _dead_freeze(case: Case) -> Outcome:
-    ends = (case.subject.net, case.flow_run().final)
-    data, start = case.data, case.start
-    dead = np.all(data.X @ start.W.T < 0.0, axis=0)
+    run, data = case.flow_run(), case.data
+    ends = (case.subject.net, run.final)
+    dead = (run.modes(t=0.0) == Mode.INACTIVE).all(axis=1)
     if not dead.any():
         raise NotApplicable("no neuron is inactive on all points at the start")
     moved = max(

@@ -7,7 +7,8 @@ Along gradient flow :math:`\dot\theta = (1/n)\sum_i (-\ell'(q_i)) \nabla q_i`. W
           \frac{dF}{ds} = \frac{G}{L} |g|^2, \quad F = -\log L .
 
 At a kink on a data point (:math:`z_{ij} = 0`) the gate :math:`s_{ij}` is the number in [0, 1] that
-keeps it there, if :math:`y_i v_j < 0`.
+keeps it there, if :math:`y_i v_j < 0`. Which kinks are on points, the modes of a run say; without
+them, products below 1e-9 of the norms.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.losses import Exponential, Logistic
 from reluflow.network import Network, row_norms
+from reluflow.trajectory import Mode
 
+Modes = NDArray[np.int8]
 ON_PLANE = 1e-9
 CLOCKS = ("t", "s", "F")
 
@@ -51,14 +55,24 @@ class Field:
         return float(self.outputs @ self.outputs + (self.hidden * self.hidden).sum())
 
 
-def field(data: Dataset, a: Array, W: Array, loss: Exponential | Logistic) -> Field:
-    """Return the field at output weights ``a`` (m,) and hidden weights ``W`` (m, d)."""
+def field(
+    data: Dataset, a: Array, W: Array, loss: Exponential | Logistic, modes: Modes | None = None
+) -> Field:
+    """Return the field at output weights ``a`` (m,) and hidden weights ``W`` (m, d).
+
+    ``modes`` are those of the run (m, n) at this state, where there is one.
+    """
     z = data.X @ W.T
     active = np.maximum(z, 0.0)
     q = data.y * (active @ a)
     p = loss.shares(q)
     force = p * data.y
-    gates = _gates(data, a, W, z, force)
+    if modes is None:
+        on = np.abs(z) <= ON_PLANE * np.outer(row_norms(data.X), row_norms(W))
+        gates = np.where(on, 0.0, 1.0 * (z > 0))
+    else:
+        on, gates = (modes == Mode.SLIDING).T, 1.0 * (modes == Mode.ACTIVE).T
+    _hold(data, a, on, gates, force)
     return Field(
         q=q,
         p=p,
@@ -68,21 +82,21 @@ def field(data: Dataset, a: Array, W: Array, loss: Exponential | Logistic) -> Fi
     )
 
 
-def _gates(data: Dataset, a: Array, W: Array, z: Array, force: Array) -> Array:
-    on = np.abs(z) <= ON_PLANE * np.outer(row_norms(data.X), row_norms(W))
-    gates = np.where(on, 0.0, 1.0 * (z > 0))
+def _hold(data: Dataset, a: Array, on: NDArray[np.bool_], gates: Array, force: Array) -> None:
+    """Set the gates of kinks on points to what keeps them there."""
     for i, j in zip(*np.nonzero(on & (np.outer(data.y, a) < 0.0)), strict=True):
         # the other points push the kink with `pull`; the point itself holds it with weight s_ij
         pull = float((force * gates[:, j]) @ (data.X @ data.X[i]))
         own = float(force[i] * (data.X[i] @ data.X[i]))
         gates[i, j] = np.clip(-pull / own, 0.0, 1.0) if own else 0.0
-    return gates
 
 
-def misalignment(data: Dataset, net: Network, loss: Exponential | Logistic) -> float:
+def misalignment(
+    data: Dataset, net: Network, loss: Exponential | Logistic, modes: Modes | None = None
+) -> float:
     r""":math:`1 - \cos(\theta, g)`, formed as half a squared distance of unit vectors."""
     flat = net.flat()
-    at = field(data, flat.a, flat.W, loss)
+    at = field(data, flat.a, flat.W, loss, modes)
     theta = np.concatenate([flat.a, flat.W.ravel()])
     g = np.concatenate([at.outputs, at.hidden.ravel()])
     apart = theta / np.linalg.norm(theta) - g / np.linalg.norm(g)
