@@ -51,6 +51,7 @@ def a_run(k=4, m=2, d=3, **changes):
 
 def assert_same(one, two):
     assert (one.engine, one.status, one.stats) == (two.engine, two.status, two.stats)
+    assert one.reason == two.reason
     assert (one.options, one.provenance) == (two.options, two.provenance)
     assert one.data == two.data
     assert one.net == two.net
@@ -76,6 +77,7 @@ def test_saving_and_loading(tmp_path):
 
 @given(
     status=st.sampled_from(list(Status)),
+    reason=st.text(st.characters(codec="utf-8")),
     limit_error=st.floats(),
     log_loss=hnp.arrays("f8", 4),
     stats=st.dictionaries(st.text(st.characters(codec="ascii")), st.integers(), max_size=3),
@@ -136,10 +138,31 @@ def test_recorded_networks_and_repr():
 def test_every_status_has_a_sentence_and_is_its_own_text():
     assert {str(status) for status in Status} == {
         *("converged", "stationary", "stop_loss", "t_end"),
-        *("steps", "unchanged", "diverged", "budget"),
+        *("steps", "unchanged", "diverged", "budget", "failed", "interrupted"),
     }
     assert len({status.text for status in Status}) == len(Status)
     assert Status("steps") is Status.STEPS
+
+
+def test_ends_that_were_asked_for_are_told_from_others():
+    asked = [status for status in Status if status.is_asked_for]
+    assert asked == ["converged", "stationary", "stop_loss", "t_end", "steps"]
+
+
+def test_the_reason_is_told_with_the_status():
+    run = a_run(status=Status.FAILED, reason="400 attempts at one step")
+    assert run.ending == (
+        "the engine could not go on; .final is the last good state (400 attempts at one step)"
+    )
+    assert repr(run).endswith("events=2, reason='400 attempts at one step')")
+    assert run.to_xarray().attrs["reason"] == "400 attempts at one step"
+    assert a_run().ending == Status.STEPS.text
+    assert a_run().reason == ""
+
+
+def test_files_without_a_reason_load(tmp_path):
+    rewrite(tmp_path / "run.rf", without="reason")
+    assert rf.load(tmp_path / "run.rf").reason == ""
 
 
 def test_a_run_is_frozen():
@@ -187,6 +210,7 @@ def rewrite(path, fields=None, arrays=None, without=None):
         ({"without": "states.W"}, "'W' is missing"),
         ({"fields": {"status": "fine"}}, "'fine' is not a valid Status"),
         ({"fields": {"engine": "magic"}}, "`engine` is 'magic'"),
+        ({"fields": {"reason": 3}}, "`reason` is 3, not a text"),
         ({"fields": {"loss": {"name": "hinge"}}}, r"`loss\.name` is 'hinge'"),
         ({"fields": {"loss": 3}}, "cannot be used"),
         ({"arrays": {"t": np.zeros(9)}}, "records have different lengths"),

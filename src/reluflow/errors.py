@@ -17,5 +17,9 @@ class MissingExtraError(ReluflowError, ImportError):
     """An optional package is needed; the message names the extra that brings it."""
 
 
+class RunError(ReluflowError, RuntimeError):
+    """A run that a computation needs did not end as was asked."""
+
+
 class ReluflowWarning(UserWarning):
     """Something worth knowing that does not stop the work."""

@@ -52,11 +52,18 @@ class Status(StrEnum):
     UNCHANGED = "unchanged"
     DIVERGED = "diverged"
     BUDGET = "budget"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
 
     @property
     def text(self) -> str:
         """One sentence for tables and reports."""
         return _STATUS_TEXT[self]
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether the run ended as was asked; other ends deserve a look before they are used."""
+        return self in _ASKED_FOR
 
 
 _STATUS_TEXT = {
@@ -68,7 +75,10 @@ _STATUS_TEXT = {
     Status.UNCHANGED: "the weights no longer change in floating point",
     Status.DIVERGED: "the loss blew up; use a smaller step",
     Status.BUDGET: "a limit set by the caller is reached before the end",
+    Status.FAILED: "the engine could not go on; .final is the last good state",
+    Status.INTERRUPTED: "the run was interrupted; .final is the last state before",
 }
+_ASKED_FOR = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +104,9 @@ class Trajectory:
         Fields ``t, log_t, neuron, point, kind``, sorted by (t, neuron, point).
     status : Status
         How the run ended.
+    reason : str
+        Why, where the status alone does not say it: which limit of the caller was reached
+        (``budget``), what the engine could not do (``failed``); otherwise empty.
     stats, options : mapping
         Counts of work; the settings of the engine.
     provenance : mapping
@@ -112,9 +125,15 @@ class Trajectory:
     status: Status
     events: NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT_DTYPE))
     limit_error: float = float("nan")
+    reason: str = ""
     stats: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=files.provenance)
+
+    @property
+    def ending(self) -> str:
+        """How the run ended, in words: the text of its status and the reason."""
+        return f"{self.status.text} ({self.reason})" if self.reason else self.status.text
 
     @property
     def loss(self) -> Array:
@@ -257,6 +276,7 @@ class Trajectory:
         fields = {
             "engine": self.engine,
             "status": str(self.status),
+            "reason": self.reason,
             "limit_error": self.limit_error,
             "loss": self.loss_function.to_dict(),
             "name": self.data.name,
@@ -284,13 +304,19 @@ class Trajectory:
         return xarray.Dataset(
             variables,
             coords={"t": self.t},
-            attrs={"engine": self.engine, "status": str(self.status), **files.versions()},
+            attrs={
+                "engine": self.engine,
+                "status": str(self.status),
+                "reason": self.reason,
+                **files.versions(),
+            },
         )
 
     def __repr__(self) -> str:
+        reason = f", reason={self.reason!r}" if self.reason else ""
         return (
             f"Trajectory({self.engine}, {self.status}, t={self.t[-1]:.6g}, "
-            f"log_loss={self.log_loss[-1]:.6g}, events={len(self.events)})"
+            f"log_loss={self.log_loss[-1]:.6g}, events={len(self.events)}{reason})"
         )
 
 
@@ -323,6 +349,12 @@ def load(path: str | PathLike[str]) -> Trajectory:
     return run
 
 
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"`{name}` is {value!r}, not a text")
+    return value
+
+
 def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
     def group(prefix: str) -> dict[str, Any]:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
@@ -349,6 +381,7 @@ def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Traject
         status=Status(fields["status"]),
         events=arrays["events"],
         limit_error=fields["limit_error"],
+        reason=_text(fields.get("reason", ""), "reason"),  # older files have none
         stats=fields["stats"],
         options=fields["options"],
         provenance=fields["provenance"],

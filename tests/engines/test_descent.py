@@ -245,6 +245,7 @@ def test_time_ends_a_run():
         data, net, lr=1e-6, steps=np.inf, loss=rf.losses.Exponential(), max_seconds=0.2
     )
     assert run.status == "budget"
+    assert run.reason == f"max_seconds = 0.2 is used up at iteration {run.t[-1]:.0f}"
     assert 0 < run.t[-1] < 1e9
     assert run.final == run.at(run.t[-1])
 
@@ -253,6 +254,7 @@ def test_time_is_looked_at_between_close_records():
     data, net = problem(8, 8, 30, rf.losses.Square(), seed=9)
     run = rf.descend(data, net, lr=1e-6, steps=10_000, record=np.arange(10_001), max_seconds=0.02)
     assert run.status == "budget"
+    assert "max_seconds = 0.02" in run.reason
     assert run.t[-1] < 10_000
 
 

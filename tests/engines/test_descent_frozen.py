@@ -257,7 +257,8 @@ def test_a_run_that_never_settles_is_given_up(monkeypatch):
     monkeypatch.setattr(descent_path, "MAX_ITERATED", 20_000)
     data, net, lr = random_problem(16, 5, 4, 0)
     run = rf.descend(data, net, lr=lr, steps=np.inf, loss=HALF, train="hidden")
-    assert run.status == "budget"
+    assert run.status == "failed"
+    assert run.reason.startswith("no limit is proved after 2")
     assert run.t[-1] > 20_000
     assert math.isnan(run.limit_error)
     late = rf.descend(data, run.final, lr=lr, steps=1000, loss=HALF, train="hidden")
@@ -281,6 +282,7 @@ def test_the_time_limit_holds():
     data, net, lr = random_problem(16, 5, 4, 0)  # never settles
     run = rf.descend(data, net, lr=lr, steps=np.inf, loss=HALF, train="hidden", max_seconds=0.05)
     assert run.status == "budget"
+    assert run.reason == f"max_seconds = 0.05 is used up at iteration {run.t[-1]:.0f}"
     assert run.final == run.at(run.t[-1])
 
 

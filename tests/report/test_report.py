@@ -186,6 +186,7 @@ def test_only_trusted_statuses_have_no_warning(status):
     item = sample.runs()[0]
     item = replace(item, run=replace(item.run, status=status))
     found = contents.contents(replace(sample.page(), runs=(item,)))["summary"]["warnings"]
+    assert all("last state" in text for text in found)
     trusted = {"converged", "stationary", "stop_loss", "t_end", "steps"}
     assert bool(found) == (str(status) not in trusted)
 

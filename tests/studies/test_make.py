@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -47,6 +48,16 @@ def test_a_second_call_trains_nothing(tmp_path):
     make(build(), tmp_path)
     make(build(), tmp_path, say=said.append)
     assert sum("taken from" in text for text in said) == 2
+
+
+def test_an_interrupted_run_is_trained_again_and_a_failed_one_is_not(tmp_path):
+    first, second = (item.run for item in make(build(), tmp_path).runs)
+    replace(first, status=rf.Status.INTERRUPTED).save(run_path(tmp_path, "scale exp(-3)"))
+    replace(second, status=rf.Status.FAILED).save(run_path(tmp_path, "scale exp(-6)"))
+    said = []
+    page = make(build(), tmp_path, say=said.append)
+    assert [item.run.status for item in page.runs] == ["stop_loss", "failed"]
+    assert any("was interrupted and is computed again" in text for text in said)
 
 
 def test_a_changed_study_is_trained_again(tmp_path):

@@ -4,10 +4,12 @@ import hashlib
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+import reluflow as rf
 from reluflow.sweeps import Plan, Point, allow
 
 allow("sweeps")
@@ -73,6 +75,16 @@ def returns_a_list(parameters, seed):
 
 def returns_an_object(parameters, seed):
     return {"x": object()}
+
+
+def stops(parameters, seed):
+    """A run that ended as the parameter ``as`` says, unless it was mended since."""
+    note(parameters)
+    data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([0.5], [[0.5]])
+    run = rf.descend(data, net, lr=0.1, steps=3)
+    if Path(parameters.get("mended", "")).is_file():
+        return run
+    return replace(run, status=rf.Status(parameters["as"]), reason="no step was small enough")
 
 
 def plan(task, count, **more):

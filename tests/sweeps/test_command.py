@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from reluflow.cli.app import app
+from reluflow.cli.sweep import doubts
 from reluflow.sweeps import Plan, Store
-from reluflow.sweeps.summary import summarise
+from reluflow.sweeps.summary import Line, summarise
 from sweeps.helpers import SWEEP, contents
 
 ROOT = Path(__file__).parents[2]
@@ -114,6 +115,23 @@ def test_a_stopped_sweep_says_how_to_go_on(tmp_path, number):
     assert errors.strip().startswith("stopped after 0 points of this call")
     assert errors.strip().endswith("Run the same again to continue.")
     assert len(errors.strip().splitlines()) == 1, errors
+
+
+def test_runs_that_did_not_end_as_asked_are_warned_of():
+    statuses = {"converged": 3, "budget": 2, "failed_run": 1, "failed": 4, "missing": 5}
+    told = doubts(Line({}, statuses, 0.0, 0.0, 0.0))
+    assert told == [
+        "warning: 2 runs ended as budget (a limit set by the caller is reached before the end); "
+        "their numbers are those of where they stopped",
+        "warning: 1 runs ended as failed (the engine could not go on; .final is the last good "
+        "state); their numbers are those of where they stopped",
+    ]
+
+
+def test_a_sweep_with_unfinished_runs_says_so(toy, tmp_path):
+    toy.write_text(SWEEP.replace("lr = 0.05", "lr = 1e5"))
+    said = sweep(toy, "--workers", 0, "--out", tmp_path / "s").output
+    assert "runs ended as diverged (the loss blew up" in said
 
 
 def test_the_table_is_limited(tmp_path):

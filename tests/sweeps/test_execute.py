@@ -103,6 +103,31 @@ def test_trained_points_are_found_by_their_numbers(tmp_path):
         assert row["scalars"]["log_loss"] == result.run.log_loss[-1] < result.run.log_loss[0]
 
 
+def test_a_failed_run_is_a_result_and_told_from_a_failed_point(tmp_path, log):
+    mended = tmp_path / "mended"
+    work, store = plan("stops", 2, **{"as": "failed", "mended": str(mended)}), Store(tmp_path / "s")
+    summary = execute(work, store, workers=0)
+    assert (summary.computed, summary.failed) == (2, 0)
+    assert store.summary() == {"failed_run": 2}
+    row = next(store.rows())
+    assert row["scalars"]["status"] == "failed"
+    assert row["scalars"]["reason"] == "no step was small enough"
+    again = execute(work, store, workers=0)  # refreshes the index from the files
+    assert (again.tried, again.done_before, again.failed) == (0, 2, 0)
+    (store.path / "index.sqlite").unlink()
+    assert execute(work, store, workers=0).done_before == 2
+    mended.touch()
+    assert execute(work, store, workers=0, retry_failed=True).computed == 2
+    assert store.summary() == {"steps": 2}
+
+
+def test_an_interrupted_run_is_no_result(tmp_path, log):
+    work, store = plan("stops", 2, **{"as": "interrupted"}), Store(tmp_path)
+    with pytest.raises(Interrupted, match="stopped after 0 points"):
+        execute(work, store, workers=0)
+    assert store.summary() == {}
+
+
 def test_a_damaged_file_is_computed_again(tmp_path, log):
     work, store = plan("square", 4), Store(tmp_path / "s")
     execute(work, store, workers=0)

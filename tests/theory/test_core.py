@@ -1,6 +1,7 @@
 """Verdicts, subjects and reports, on a made-up paper of two claims."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import reluflow as rf
 from reluflow import theory
 from reluflow.errors import InputError
 from reluflow.theory.paper import Paper
+from reluflow.theory.subject import subject_of
 from reluflow.theory.verdicts import (
     Claims,
     NotApplicable,
@@ -113,6 +115,22 @@ def test_an_unfinished_run_is_announced(toy):
     run = rf.flow(data, net, max_events=1)
     assert run.status == "budget"
     assert "budget" in theory.check("toy", run).warnings[0]
+
+
+@pytest.mark.parametrize("status", [s for s in rf.Status if not s.is_asked_for])
+def test_a_run_that_did_not_end_as_asked_is_announced_with_its_reason(toy, status):
+    run = replace(small_run(), status=status, reason="the plane of point 3")
+    (warning,) = theory.check("toy", run).warnings
+    assert warning == f"run 0 ended as `{status}`: {status.text} (the plane of point 3)"
+
+
+@pytest.mark.parametrize("status", [rf.Status.FAILED, rf.Status.INTERRUPTED])
+def test_a_run_that_a_claim_starts_and_that_fails_decides_nothing(status):
+    run = small_run()
+    broken = replace(run, status=status, reason="no step")
+    subject = subject_of(run, {"flow": lambda *_, **__: broken})
+    with pytest.raises(Unresolved, match=f"ended as `{status}`: .*no step"):
+        subject.flow(run.data, run.net)
 
 
 @pytest.mark.parametrize("bad", [None, 3, [], "run", [1, 2]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from reluflow.sweeps import Plan, Store, Summary
+    from reluflow.sweeps.summary import Line
 
 ROWS = 20
 
@@ -35,6 +37,7 @@ def sweep(
     from rich.console import Console
 
     from reluflow.sweeps import Interrupted, Plan, Store, execute
+    from reluflow.sweeps.summary import summarise
 
     plan = Plan.load(file, seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
@@ -50,8 +53,9 @@ def sweep(
     except Interrupted as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(130) from None
-    Console().print(table(plan, store))
-    for line in words(summary, store):
+    lines, total = summarise(plan, store, limit=ROWS)
+    Console().print(table(plan, lines, total))
+    for line in (*doubts(total), *words(summary, store)):
         typer.echo(line)
 
 
@@ -81,14 +85,25 @@ def words(summary: Summary, store: Store) -> list[str]:
     return lines
 
 
-def table(plan: Plan, store: Store) -> Table:
+def doubts(total: Line) -> list[str]:
+    """What to know of runs that did not end as was asked: their numbers are in the table too."""
+    from reluflow.sweeps.outcome import FAILED_RUN
+    from reluflow.trajectory import Status
+
+    known = {(FAILED_RUN if s is Status.FAILED else str(s)): s for s in Status}
+    return [
+        f"warning: {count} runs ended as {known[name]} ({known[name].text}); their numbers are "
+        "those of where they stopped"
+        for name, count in total.statuses.items()
+        if name in known and not known[name].is_asked_for
+    ]
+
+
+def table(plan: Plan, lines: Sequence[Line], total: Line) -> Table:
     """How each combination ended, with the final log-loss over its trials."""
     from rich.markup import escape
     from rich.table import Table
 
-    from reluflow.sweeps.summary import summarise
-
-    lines, total = summarise(plan, store, limit=ROWS)
     combinations = len(plan) // plan.repeats
     title = (
         f"{plan.name}: {combinations} combinations, {plan.repeats} trials each; log-loss at the end"

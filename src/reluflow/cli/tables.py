@@ -13,13 +13,12 @@ from rich.table import Table
 
 from reluflow.theory.report import Report, number
 from reluflow.theory.verdicts import Verdict
-from reluflow.trajectory import Status, Trajectory
+from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from reluflow.network import Network
     from reluflow.studies.contract import Comparison, Expectation, LabelledRun
 
-GOOD = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
 COLOURS = {
     Verdict.PASS: "green",
     Verdict.FAIL: "red",
@@ -37,7 +36,7 @@ def summary(
     table = Table(title=escape(title), show_header=False, title_style="bold")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    colour = "green" if run.status in GOOD else "yellow"
+    colour = "green" if run.status.is_asked_for else "yellow"
     for name, text in rows(run, seconds=seconds, path=path):
         shown = escape(text)
         table.add_row(name, f"[{colour}]{shown}[/]" if name == "status" else shown)
@@ -57,7 +56,7 @@ def rows(
         ("network", f"{run.net.width} neurons, start at log |theta|^2 = "
                     f"{run.net.log_squared_norm:.6g}"),
         ("training", f"{run.engine}, {run.loss_function.name} loss"),
-        ("status", f"{run.status}: {run.status.text}"),
+        ("status", f"{run.status}: {run.ending}"),
         (unit, f"{last:.10g}"),
         ("loss", f"{from_log(run.log_loss[0])} -> {from_log(last_log_loss)}"),
         ("squared norm", f"{from_log(run.net.log_squared_norm)} -> "
@@ -108,7 +107,7 @@ def run_table(runs: Sequence[LabelledRun]) -> Table:
         table.add_column(head)
     for item in runs:
         run = item.run
-        colour = "green" if run.status in GOOD else "yellow"
+        colour = "green" if run.status.is_asked_for else "yellow"
         table.add_row(
             escape(item.label),
             f"[{colour}]{run.status}[/]",

@@ -44,7 +44,7 @@ def descend(
     test_descent_frozen.py``); signs are trusted down to 1e-12 of the sizes involved. Each stretch
     costs one eigendecomposition, O(n^3). If the limit lies on a boundary no certificate exists; the
     run then iterates until the weights no longer change, or gives up after 1e7 such iterations
-    (status ``budget``). Recorded iterations reach to where the slowest mode has decayed by 2^-52.
+    (status ``failed``). Recorded iterations reach to where the slowest mode has decayed by 2^-52.
     """
     path = Path(data, net, rule)
     size = path.form.state_bytes
@@ -138,6 +138,7 @@ def _trajectory(
         states={name: np.stack([r[name] for r in kept.records]) for name in kept.records[0]},
         final=Network.from_arrays(path.form.network_arrays(B)),
         status=end.status,
+        reason=end.reason,
         limit_error=error,
         events=log.events(),
         stats={

@@ -25,7 +25,7 @@ from reluflow.engines.descent_forms import GramForm, Rule
 from reluflow.engines.descent_modes import EPS, Modes, modes
 from reluflow.engines.descent_next import look_ahead
 from reluflow.engines.descent_record import LARGEST
-from reluflow.engines.descent_run import ENDS, ceiling
+from reluflow.engines.descent_run import ENDS, ceiling, time_is_up
 from reluflow.kernels.descent import DIVERGED, DONE
 from reluflow.losses import Square
 from reluflow.network import Network
@@ -70,6 +70,7 @@ class End:
     B: Array
     limit: Limit | None = None
     frozen_from: int | None = None
+    reason: str = ""
 
 
 class Path:
@@ -174,7 +175,8 @@ class Path:
 
         Changes of the pattern on the way go into ``log``.
 
-        The status is ``budget`` after so many seconds, or past the iteration ``until``.
+        The status is ``budget`` after so many seconds, or past the iteration ``until``; ``failed``
+        after `MAX_ITERATED` iterations that proved nothing.
         """
         started, iterated, mark = time.monotonic(), 0, self.origin
         visit(mark)
@@ -198,9 +200,11 @@ class Path:
             visit(mark)
             if log is not None:
                 log.reach(mark.t, self.form.preactivations(mark.B) > 0.0)
-            late = time.monotonic() - started > seconds or mark.t > until
-            if late or iterated > MAX_ITERATED:
-                return End(Status.BUDGET, mark.t, mark.B)
+            if time.monotonic() - started > seconds or mark.t > until:
+                return End(Status.BUDGET, mark.t, mark.B, reason=time_is_up(seconds, mark.t))
+            if iterated > MAX_ITERATED:
+                why = f"no limit is proved after {iterated} iterations of changing patterns"
+                return End(Status.FAILED, mark.t, mark.B, reason=why)
 
     def for_ever(self, stretch: Stretch, stop: float) -> End:
         """The end of a run whose pattern no longer changes: its limit, or the stop before it."""

@@ -36,6 +36,11 @@ def ceiling(rule: Rule, start_log_loss: float, data: Dataset) -> float:
     return max(start_log_loss, zero) + BLOW_UP
 
 
+def time_is_up(seconds: float, iteration: int) -> str:
+    """The reason of a run that its caller gave too little time."""
+    return f"max_seconds = {seconds:g} is used up at iteration {iteration}"
+
+
 @dataclass
 class Run:
     """A run in progress: its form, and what it has kept so far."""
@@ -53,6 +58,7 @@ class Run:
     now: int = 0
     log_loss_now: float = math.inf
     least_now: float = math.inf
+    reason: str = ""
 
     def go(self, steps: int, seconds: float, update: Any) -> Status:
         """Iterate from record to record until something ends the run."""
@@ -77,12 +83,16 @@ class Run:
                 if self.now == target:
                     break
                 if clock - started > seconds:
-                    return self._end(Status.BUDGET)
+                    return self._out_of_time(seconds)
             if target in planned:
                 self._keep()
             if time.monotonic() - started > seconds and self.now < steps:
-                return self._end(Status.BUDGET)
+                return self._out_of_time(seconds)
         return self._end(Status.STEPS)
+
+    def _out_of_time(self, seconds: float) -> Status:
+        self.reason = time_is_up(seconds, self.now)
+        return self._end(Status.BUDGET)
 
     def _keep(self) -> None:
         for name, array in self.form.record().items():
@@ -132,6 +142,7 @@ class Run:
             states=states | {"least": np.array(self.least)},
             final=Network.from_arrays(self.form.record()),
             status=status,
+            reason=self.reason,
             stats={
                 "form": self.form.name,
                 "iterations": self.now,

@@ -125,7 +125,7 @@ class Phases:
             moved = np.linalg.norm(end.directions - middle.directions, axis=1)
             ended = run.t[-1] < t
             if ended or moved.max() <= ALIGNED:
-                remark = ""
+                remark = _stopped(run)
                 break
             t *= 2.0
         if not ended:
@@ -172,7 +172,8 @@ class Phases:
             record=[0.5 * t, t],
         )
         h, earlier = (run.network(k).predict(self.data.X) for k in (len(run.t) - 1, 0))
-        at_rest = run.t[-1] < t or float(np.abs(h - earlier).max()) <= FITTED * self.top
+        still = run.t[-1] < t or float(np.abs(h - earlier).max()) <= FITTED * self.top
+        at_rest = still and run.status.is_asked_for
         final = run.final.flat()
         a[active], W[active] = final.a, final.W
         directions = np.zeros_like(W)
@@ -186,6 +187,13 @@ class Phases:
         norms = np.linalg.norm(self.away, axis=1)
         away = self.away / np.where(norms > 0.0, norms, 1.0)[:, None]
         return Network(self.a, inside + self.W[:, -1:] * away)
+
+
+def _stopped(run: Trajectory) -> str:
+    """A remark on a run of the flow that did not end as was asked; otherwise empty."""
+    if run.status.is_asked_for:
+        return ""
+    return f"a plateau was read where the flow ended as `{run.status}`: {run.ending}"
 
 
 def _basis(X: Array) -> tuple[Array, Array]:

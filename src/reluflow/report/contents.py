@@ -13,7 +13,6 @@ from reluflow.figures import Figure
 from reluflow.figures import page as drawing
 from reluflow.report.toml_text import to_toml
 from reluflow.theory import Check, Report, Verdict
-from reluflow.theory.subject import TRUSTED
 
 if TYPE_CHECKING:
     from reluflow.studies.contract import Comparison, LabelledRun, Page, Section
@@ -93,10 +92,10 @@ def _summary(page: Page) -> dict[str, Any]:
     known = [row for row in page.comparisons if not math.isnan(row.discrepancy)]
     worst = max(known, key=lambda row: row.discrepancy, default=None)
     warnings = [
-        f"The run “{item.label}” ended as “{item.run.status}”: {item.run.status.text}. "
+        f"The run “{item.label}” ended as “{item.run.status}”: {item.run.ending}. "
         "Do not take its last state for the end of training."
         for item in page.runs
-        if item.run.status not in TRUSTED
+        if not item.run.status.is_asked_for
     ]
     counts = [] if page.claims is None else _counts(page.claims)
     undefined = len(page.comparisons) - len(known)
@@ -122,8 +121,8 @@ def _run(item: LabelledRun) -> dict[str, Any]:
     return {
         "label": item.label,
         "status": str(run.status),
-        "text": run.status.text,
-        "trusted": run.status in TRUSTED,
+        "text": run.ending,
+        "trusted": run.status.is_asked_for,
         "engine": run.engine,
         "points": run.data.n,
         "dimension": run.data.d,

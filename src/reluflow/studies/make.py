@@ -19,7 +19,7 @@ from reluflow.spec import Task
 from reluflow.studies import common
 from reluflow.studies.contract import Comparison, Findings, LabelledRun, Page, Section
 from reluflow.studies.document import Plan
-from reluflow.trajectory import Trajectory, load
+from reluflow.trajectory import Status, Trajectory, load
 
 GENERIC = "What does training do on this problem, and where does it end?"
 
@@ -104,6 +104,9 @@ def _finished(
     except FileError as error:
         say(f"{path} is set aside: {error}")
         path.replace(path.with_suffix(".damaged"))
+        return None
+    if run.status is Status.INTERRUPTED:
+        say(f"{path} was interrupted and is computed again")
         return None
     return run if _plain(run.provenance) == _plain(provenance) else None
 

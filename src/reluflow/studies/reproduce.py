@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from reluflow import files
 from reluflow.errors import InputError
 from reluflow.studies.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.studies.ended import remark
 from reluflow.studies.make import table
 from reluflow.sweeps import Plan, Store, Summary, execute
 
@@ -54,6 +55,8 @@ def reproduce(
             f"at {folder / 'store' / 'failures'}, then run again with --retry-failed."
         )
     reproduction = recipe.draw(results)
+    told = " ".join(text for text in (reproduction.note, remark(results)) if text)
+    reproduction = replace(reproduction, note=told)
     return Outcome(reproduction, _write(recipe, size, reproduction, folder), summary)
 
 

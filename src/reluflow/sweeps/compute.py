@@ -19,6 +19,7 @@ from reluflow.errors import ReluflowError, ReluflowWarning
 from reluflow.sweeps import tasks
 from reluflow.sweeps.outcome import Encoded, encode
 from reluflow.sweeps.point import Point
+from reluflow.trajectory import Status, Trajectory
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -44,7 +45,10 @@ def compute(point: Point) -> Computed:
     """Run the task of a point; any exception it raises is caught and kept as text."""
     began = time.perf_counter()
     try:
-        done = encode(point, tasks.resolve(point.task)(point.parameters, point.seed))
+        outcome = tasks.resolve(point.task)(point.parameters, point.seed)
+        if isinstance(outcome, Trajectory) and outcome.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a run is no result: the point is computed next time
+        done = encode(point, outcome)
     except KeyboardInterrupt:
         raise
     except ReluflowError as error:

@@ -16,6 +16,7 @@ from reluflow.engines.progress import bar
 from reluflow.errors import InputError
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import Computed, compute, pinned
+from reluflow.sweeps.outcome import FAILED_RUN
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point
 from reluflow.sweeps.store import Store
@@ -115,7 +116,8 @@ def execute(
     cluster : str, optional
         Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786", instead of ``workers``.
     retry_failed : bool
-        Compute failed points, and those set aside, once more.
+        Compute failed points, those set aside, and runs that the engine could not complete, once
+        more.
     progress : bool
         Show a bar on work over two seconds.
 
@@ -168,7 +170,9 @@ def _todo(
                 tasks.resolve(point.task)
                 checked.add(point.task)
             status = index.status(point.id)
-            if point.id in tally.pending or status not in (None, FAILED, SET_ASIDE):
+            again = retry_failed and status == FAILED_RUN
+            lacking = status in (None, FAILED, SET_ASIDE) or again
+            if point.id in tally.pending or not lacking:
                 tally.done_before += 1
             elif status is None or retry_failed:
                 tally.pending.add(point.id)

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from reluflow import files
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps.point import Point
-from reluflow.trajectory import Trajectory, load
+from reluflow.trajectory import Status, Trajectory, load
 
+# a stored run with status `failed`; a point that is `failed` raised an error and has no result
+FAILED_RUN = "failed_run"
 MEMORY_FOLDER = Path("/dev/shm")  # Linux: writing there costs no wait for a disk
 
 
@@ -33,7 +35,7 @@ class Result:
     point : Point
         What was computed.
     values : mapping
-        Its numbers and texts. For a run: ``status``, ``log_loss`` at the end, ``t``,
+        Its numbers and texts. For a run: ``status``, ``reason``, ``log_loss`` at the end, ``t``,
         ``limit_error``, ``events`` (how many), ``log_squared_norm`` of the final network.
     arrays : mapping
         Its arrays; empty for a run.
@@ -48,8 +50,10 @@ class Result:
 
     @property
     def status(self) -> str:
-        """How the run ended, or "done"."""
-        return "done" if self.run is None else str(self.run.status)
+        """How the run ended, or "done"; `FAILED_RUN` where the engine could not complete it."""
+        if self.run is None:
+            return "done"
+        return FAILED_RUN if self.run.status is Status.FAILED else str(self.run.status)
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def run_values(run: Trajectory) -> dict[str, Any]:
     # with records at chosen iterations the last of them may come before the end
     return {
         "status": str(run.status),
+        "reason": run.reason,
         "log_loss": float(run.stats.get("final_log_loss", run.log_loss[-1])),
         "t": float(run.stats.get("iterations", run.t[-1])),
         "limit_error": float(run.limit_error),

@@ -13,7 +13,7 @@ from reluflow.errors import FileError
 from reluflow.sweeps import outcome
 from reluflow.sweeps.index import Index, row_of
 
-FAILED, SET_ASIDE = "failed", "set_aside"
+FAILED, SET_ASIDE = "failed", "set_aside"  # points without a result
 RETRY_S = 0.1
 _PREFIXES = [f"{k:02x}" for k in range(256)]
 

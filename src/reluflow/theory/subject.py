@@ -9,11 +9,10 @@ from typing import Any
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.network import Network
-from reluflow.theory.verdicts import NotApplicable
+from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Status, Trajectory
 
 Engines = Mapping[str, Callable[..., Trajectory]]
-TRUSTED = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,10 @@ class Subject:
     ) -> Trajectory:
         if self.engines is None:
             raise NotApplicable("needs another run, and start_runs=False forbids it")
-        return self.engines[engine](data, net, **options)
+        run = self.engines[engine](data, net, **options)
+        if run.status in (Status.FAILED, Status.INTERRUPTED):
+            raise Unresolved(f"a run of the {engine} ended as `{run.status}`: {run.ending}")
+        return run
 
 
 def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] | None) -> Subject:
@@ -76,7 +78,7 @@ def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] |
 def untrusted(runs: Sequence[Trajectory]) -> list[str]:
     """Sentences on runs whose status says that they did not reach an end of their own."""
     return [
-        f"run {k} ended as `{run.status}`: {run.status.text}"
+        f"run {k} ended as `{run.status}`: {run.ending}"
         for k, run in enumerate(runs)
-        if run.status not in TRUSTED
+        if not run.status.is_asked_for
     ]

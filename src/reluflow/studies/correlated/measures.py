@@ -20,7 +20,7 @@ from reluflow.limits import bundle, yardsticks
 from reluflow.limits.bundle import failures
 from reluflow.losses import Square
 from reluflow.network import Network
-from reluflow.trajectory import Status, Trajectory
+from reluflow.trajectory import Trajectory
 
 Numbers = dict[str, Any]
 STOP_MSE = 1e-9
@@ -53,7 +53,7 @@ def train(data: Dataset, net: Network, parameters: Mapping[str, Any], **options:
         return descend(data, net, lr=LR, steps=ITERATIONS, **settings)
     for rtol in RTOLS if parameters["power"] >= COARSE_POWER else RTOLS[1:]:
         run = flow(data, net, t_end=LR * ITERATIONS, rtol=rtol, **settings)
-        if run.status is not Status.BUDGET:  # coarse steps that fail are repeated with finer ones
+        if run.status.is_asked_for:  # coarse steps that fail are repeated with finer ones
             break
     return run
 

@@ -14,6 +14,7 @@ from reluflow.limits import saddle_to_saddle_from_masks as from_masks
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.networks import balanced, fan_in_uniform
+from reluflow.studies.ended import ended
 from reluflow.studies.orthogonal.problems import covered, near_orthogonal
 from reluflow.theory.orthogonal.claims_convergence import compact
 from reluflow.theory.orthogonal.measure import half_times, network_at, parameter_error
@@ -46,6 +47,7 @@ def norm_of_flow(parameters: Mapping[str, Any], seed: int) -> Measured:
     data, net = _norm_problem(parameters, seed)
     run = flow(data, net, stop_loss=parameters["target"], rtol=1e-7)
     return {
+        "status": str(run.status),
         "squared_norm": run.final.squared_norm,
         "loss": float(np.exp(run.log_loss[-1])),
         **_norms_around(data, net),
@@ -79,7 +81,7 @@ def convergence(parameters: Mapping[str, Any], seed: int) -> Measured:
     """Distance of the flow at one scale to the jump process: times, exponents, parameters."""
     n, m, L = parameters["n"], parameters["m"], parameters["log_inverse_scale"]
     data, net, process = covered(n, m, -L, seed)
-    run = flow(data, net, rtol=1e-10)
+    run = ended(flow(data, net, rtol=1e-10))
     times = half_times(run, process)
     taus, least = compact(process, parameters["compact"])
     errors = [
@@ -108,7 +110,7 @@ def deformed_staircase(parameters: Mapping[str, Any], seed: int) -> Measured:
     L = parameters["log_inverse_scale"]
     data, net = near_orthogonal(n, d, m, parameters["strength"], seed)
     guess = alternating(data, net)
-    run = flow(data, net.with_scale(-L), rtol=1e-8, record=400)
+    run = ended(flow(data, net.with_scale(-L), rtol=1e-8, record=400))
     taus = np.linspace(0.0, 1.25 * float(guess.times[-1]), 300)
     loss = np.array([_loss(network_at(run, L * float(tau)), data) for tau in taus])
     edges = np.append(0.0, guess.times)

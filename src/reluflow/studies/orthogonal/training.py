@@ -13,6 +13,7 @@ from reluflow.dataset import Dataset
 from reluflow.engines import descend, flow
 from reluflow.limits import SaddleToSaddle
 from reluflow.losses import logsumexp
+from reluflow.studies.ended import ended
 from reluflow.studies.orthogonal.problems import covered, half_epochs
 from reluflow.theory.orthogonal.measure import half_times, log_outputs
 from reluflow.trajectory import Trajectory
@@ -36,7 +37,7 @@ def staircase(parameters: Mapping[str, Any], seed: int) -> Measured:
     if parameters["engine"] == "descent":
         run = descend(data, net, lr=lr, steps=int(end), record=grid)
     else:
-        run = flow(data, net, t_end=lr * end, record=lr * grid, rtol=1e-9)
+        run = ended(flow(data, net, t_end=lr * end, record=lr * grid, rtol=1e-9))
     measured = half_epochs_of(run, process, lr)
     return {
         **_curves(run, data, lr),

@@ -13,6 +13,7 @@ from reluflow.figures import Axis
 from reluflow.figures.description import Dash, Marker
 from reluflow.studies.contract import Size
 from reluflow.sweeps import Result
+from reluflow.trajectory import Status
 
 LN10 = float(np.log(10.0))
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dashdot", "dot")
@@ -60,15 +61,18 @@ def separated(results: Iterable[Result]) -> list[Result]:
 
 
 def fates(results: Sequence[Result]) -> str:
-    """How many runs separate the points, end elsewhere, or were cut short."""
+    """How many runs separate the points, end elsewhere, were cut short, or failed."""
     total = len(results)
     cut = sum(bool(result.values["unfinished"]) for result in results)
     right = len(separated(results))
     text = f"{right} of {total} runs classify every point"
     if total - right - cut:
         text += f", {total - right - cut} end in a local minimum or with dead neurons"
-    if cut:
-        text += f", {cut} were cut short by the time limit and are left out"
+    broken = sum(result.values["status"] == Status.FAILED for result in results)
+    if cut - broken:
+        text += f", {cut - broken} were cut short by the time limit and are left out"
+    if broken:
+        text += f", {broken} could not be completed by the engine and are left out"
     return text + "."
 
 

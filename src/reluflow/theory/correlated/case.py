@@ -180,7 +180,7 @@ class Case:
         if failed:
             raise NotApplicable(
                 f"the run at log scale {common_scale(failed[0].net)[0]:.4g} does not end at zero "
-                f"loss: {failed[0].status.text}"
+                f"loss: {failed[0].ending}"
             )
         return runs
 

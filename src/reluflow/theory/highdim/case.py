@@ -204,7 +204,7 @@ class Case:
             max_seconds=120.0,
         )
         if run.status not in LIMITS:
-            raise NotApplicable(f"the run to the limit ended as `{run.status}`")
+            raise NotApplicable(f"the run to the limit ended as `{run.status}`: {run.ending}")
         return run
 
     @cached_property
@@ -283,5 +283,5 @@ class Case:
             max_seconds=60.0,
         )
         if run.status not in LIMITS:
-            raise NotApplicable(f"a run to the limit ended as `{run.status}`")
+            raise NotApplicable(f"a run to the limit ended as `{run.status}`: {run.ending}")
         return run

@@ -130,7 +130,7 @@ def hd32(case: Case) -> Outcome:
     if flow is None or flow.status not in LIMITS:
         flow = case.subject.flow(data, net, loss=HALF, train="hidden", record=2)
     if flow.status not in LIMITS:
-        raise NotApplicable(f"the flow ended as `{flow.status}`")
+        raise NotApplicable(f"the flow ended as `{flow.status}`: {flow.ending}")
     data, net = flow.data, flow.net
     goal, sign = flow.final.flat().W, float(net.flat().a[0])
     errors = []
