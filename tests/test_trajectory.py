@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 import reluflow as rf
 from reluflow import files, losses
 from reluflow.errors import FileError, InputError, MissingExtraError
-from reluflow.trajectory import EVENT_DTYPE, Status
+from reluflow.trajectory import EVENT_DTYPE, EVENT_KINDS, Status
 
 EVENTS = np.array(
     [(0.5, np.log(0.5), 1, 0, "activate"), (2.0, np.log(2.0), 0, -1, "die")], dtype=EVENT_DTYPE
@@ -158,6 +158,16 @@ def test_the_reason_is_told_with_the_status():
     assert run.to_xarray().attrs["reason"] == "400 attempts at one step"
     assert a_run().ending == Status.STEPS.text
     assert a_run().reason == ""
+
+
+def test_kinds_of_events_fit_and_branches_are_listed(tmp_path):
+    rows = [(1.0, 0.0, 0, -1, kind) for kind in EVENT_KINDS]
+    run = a_run(events=np.array(rows, EVENT_DTYPE))
+    run.save(tmp_path / "run.rf")
+    loaded = rf.load(tmp_path / "run.rf")
+    assert loaded.events["kind"].tolist() == list(EVENT_KINDS)
+    assert loaded.branches["kind"].tolist() == ["branch"]
+    assert not len(a_run().branches)
 
 
 def test_files_without_a_reason_load(tmp_path):

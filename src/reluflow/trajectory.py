@@ -26,6 +26,7 @@ from reluflow.network import Network, row_norms
 EVENT_DTYPE = np.dtype(
     [("t", "f8"), ("log_t", "f8"), ("neuron", "i8"), ("point", "i8"), ("kind", "U10")]
 )
+EVENT_KINDS = ("activate", "deactivate", "slide", "release", "die", "flip", "branch")
 
 
 class Mode(IntEnum):
@@ -101,7 +102,10 @@ class Trajectory:
     limit_error : float
         Bound on the distance of ``final`` to the true limit (nan if no limit was reached).
     events : structured array
-        Fields ``t, log_t, neuron, point, kind``, sorted by (t, neuron, point).
+        Fields ``t, log_t, neuron, point, kind``, sorted by (t, neuron, point). Kinds:
+        ``activate``, ``deactivate``; ``slide`` (starts), ``release`` (ends); ``die``, ``flip`` (of
+        the output weight; both with point -1); ``branch`` (the solution was not unique here, and
+        the run follows one of them; point -1, or the first point of the plane).
     status : Status
         How the run ended.
     reason : str
@@ -134,6 +138,11 @@ class Trajectory:
     def ending(self) -> str:
         """How the run ended, in words: the text of its status and the reason."""
         return f"{self.status.text} ({self.reason})" if self.reason else self.status.text
+
+    @property
+    def branches(self) -> NDArray[np.void]:
+        """The events where the solution was not unique: other runs may follow from them."""
+        return np.asarray(self.events[self.events["kind"] == "branch"])
 
     @property
     def loss(self) -> Array:

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from reluflow import report
@@ -179,6 +180,14 @@ def test_the_summary_has_a_line_for_each_run_the_counts_and_the_worst_number(rea
 def test_a_run_that_did_not_end_by_itself_carries_a_warning(read):
     (warning, _) = read.all("p", **{"class": "warning", "role": "note"})
     assert "The run “scale e^-2” ended as “budget”" in words_of(warning)
+
+
+def test_a_run_with_a_branch_carries_a_warning():
+    item = sample.runs()[0]
+    row = np.array([(1.0, 0.0, 2, -1, "branch")], item.run.events.dtype)
+    item = replace(item, run=replace(item.run, events=np.concatenate([item.run.events, row])))
+    (found,) = contents.contents(replace(sample.page(), runs=(item,)))["summary"]["warnings"]
+    assert "is one of several solutions: it branches once, first at t = 1 (neuron 2)" in found
 
 
 @pytest.mark.parametrize("status", Status)

@@ -1,5 +1,7 @@
 """Sections that every page has: what their descriptions hold."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,28 @@ def test_the_raster_ends_in_the_final_pattern(slid):
         expected = 2 if (j, i) in sliding else int(pre[j, i] > 1e-12)  # one dies on its plane
         assert raster.z[row, -1] == expected
     assert (raster.z == 2).any()
+
+
+def test_branches_are_marked_in_the_raster(slid):
+    pairs = common._busiest_pairs(slid.run)
+    (first, _), (neuron, point), n = pairs[0], pairs[-1], slid.run.data.n
+    hidden = next(j for j in range(slid.run.net.width) if j not in {j for j, _ in pairs})
+    rows = [
+        (0.0, -np.inf, first, -1, "branch"),
+        (2.0, np.log(2.0), neuron, point, "branch"),
+        (3.0, np.log(3.0), hidden, -1, "branch"),
+    ]
+    events = np.concatenate([slid.run.events, np.array(rows, slid.run.events.dtype)])
+    section = common.activations(LabelledRun("x", replace(slid.run, events=events)))
+    raster, crosses = section.figures[0].panels[0].layers
+    assert isinstance(crosses, Points)
+    assert crosses.x.tolist() == pytest.approx([raster.x[0], np.log10(2.0)])
+    assert crosses.y.tolist() == [n / 2, len(pairs) - 0.5]
+    assert "3 branch" in section.text
+    assert "Crosses: branches" in section.text
+    # nothing else changes: a branch is no change of mode
+    (plain,) = common.activations(slid).figures[0].panels[0].layers
+    assert np.array_equal(plain.z, raster.z)
 
 
 def test_the_raster_of_descent_uses_its_records(descended):

@@ -124,6 +124,17 @@ def test_a_run_that_did_not_end_as_asked_is_announced_with_its_reason(toy, statu
     assert warning == f"run 0 ended as `{status}`: {status.text} (the plane of point 3)"
 
 
+def test_a_run_that_is_one_of_several_solutions_is_announced(toy):
+    run = small_run()
+    rows = [(0.25, np.log(0.25), 3, -1, "branch"), (0.5, np.log(0.5), 1, 0, "branch")]
+    run = replace(run, events=np.array(rows, run.events.dtype))
+    (warning,) = theory.check("toy", run).warnings
+    assert warning == (
+        "run 0 is one of several solutions: it branches 2 times, first at t = 0.25 (neuron 3), and "
+        "another solution may end elsewhere"
+    )
+
+
 @pytest.mark.parametrize("status", [rf.Status.FAILED, rf.Status.INTERRUPTED])
 def test_a_run_that_a_claim_starts_and_that_fails_decides_nothing(status):
     run = small_run()

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from reluflow.theory.report import Report, number
+from reluflow.theory.subject import branch_text
 from reluflow.theory.verdicts import Verdict
 from reluflow.trajectory import Trajectory
 
@@ -67,6 +68,8 @@ def rows(
     ]  # fmt: skip
     if len(run.events):
         lines.append(("events", f"{len(run.events)}"))
+    if len(run.branches):
+        lines.append(("branches", branch_text(run)))
     if seconds is not None:
         lines.append(("seconds", f"{seconds:.3g}"))
     if path is not None:

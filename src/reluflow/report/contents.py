@@ -13,6 +13,7 @@ from reluflow.figures import Figure
 from reluflow.figures import page as drawing
 from reluflow.report.toml_text import to_toml
 from reluflow.theory import Check, Report, Verdict
+from reluflow.theory.subject import branch_text
 
 if TYPE_CHECKING:
     from reluflow.studies.contract import Comparison, LabelledRun, Page, Section
@@ -96,6 +97,10 @@ def _summary(page: Page) -> dict[str, Any]:
         "Do not take its last state for the end of training."
         for item in page.runs
         if not item.run.status.is_asked_for
+    ] + [
+        f"The run “{item.label}” is one of several solutions: {branch_text(item.run)}."
+        for item in page.runs
+        if len(item.run.branches)
     ]
     counts = [] if page.claims is None else _counts(page.claims)
     undefined = len(page.comparisons) - len(known)

@@ -137,6 +137,7 @@ def activations(item: LabelledRun) -> Section:
                 ("inactive", "active", "sliding"),
                 (7, 0, 1),
             ),
+            *_branches(run, pairs, edges),
         ),
     )
     counts = {
@@ -147,6 +148,8 @@ def activations(item: LabelledRun) -> Section:
         f"Activation of the {len({j for j, _ in pairs})} neurons with most events, one row for "
         f"each training point ({item.label}). Events of the whole run: {listed}."
     )
+    if len(run.branches):
+        text += " Crosses: branches, where the solution was not unique."
     if run.engine == "descent" and not len(run.events):
         text += " Patterns are those of the records."
     return Section("Activations", text, (Figure("activations", "Activation raster", (panel,)),))
@@ -264,6 +267,24 @@ def _raster(run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array) -> 
             column = np.searchsorted(edges[1:], event["log_t"] / LN10)
             z[found, column:] = after[str(event["kind"])]
     return z
+
+
+def _branches(
+    run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array
+) -> tuple[Points, ...]:
+    """Crosses where a neuron of the raster could have gone on in another way."""
+    x, y = [], []
+    for event in run.branches:
+        point = int(event["point"])
+        rows = [
+            row for row, (j, i) in enumerate(pairs) if j == event["neuron"] and point in (i, -1)
+        ]
+        if rows:
+            x.append(float(np.clip(event["log_t"] / LN10, edges[0], edges[-1])))
+            y.append(float(np.mean(rows)) + 0.5)
+    if not x:
+        return ()
+    return (Points(np.array(x), np.array(y), "branch", colour=5, marker="cross", size=9.0),)
 
 
 def _raster_of_records(

@@ -76,9 +76,21 @@ def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] |
 
 
 def untrusted(runs: Sequence[Trajectory]) -> list[str]:
-    """Sentences on runs whose status says that they did not reach an end of their own."""
-    return [
-        f"run {k} ended as `{run.status}`: {run.ending}"
-        for k, run in enumerate(runs)
-        if not run.status.is_asked_for
-    ]
+    """Sentences on runs that did not end as was asked, or that are one of several solutions."""
+    found = []
+    for k, run in enumerate(runs):
+        if not run.status.is_asked_for:
+            found.append(f"run {k} ended as `{run.status}`: {run.ending}")
+        if len(run.branches):
+            found.append(f"run {k} is one of several solutions: {branch_text(run)}")
+    return found
+
+
+def branch_text(run: Trajectory) -> str:
+    """Where the solution was not unique."""
+    first, count = run.branches[0], len(run.branches)
+    times = "once" if count == 1 else f"{count} times"
+    return (
+        f"it branches {times}, first at t = {first['t']:.6g} (neuron {first['neuron']}), and "
+        "another solution may end elsewhere"
+    )
