@@ -89,12 +89,12 @@ def test_branches_are_marked_in_the_raster(slid):
     ]
     events = np.concatenate([slid.run.events, np.array(rows, slid.run.events.dtype)])
     section = common.activations(LabelledRun("x", replace(slid.run, events=events)))
-    raster, crosses = section.figures[0].panels[0].layers
-    assert isinstance(crosses, Points)
-    assert crosses.x.tolist() == pytest.approx([raster.x[0], np.log10(2.0)])
-    assert crosses.y.tolist() == [n / 2, len(pairs) - 0.5]
+    raster, marks = section.figures[0].panels[0].layers
+    assert isinstance(marks, Points)
+    assert marks.x.tolist() == pytest.approx([raster.x[0], np.log10(2.0)])
+    assert marks.y.tolist() == [n / 2, len(pairs) - 0.5]
     assert "3 branch" in section.text
-    assert "Crosses: branches" in section.text
+    assert "Diamonds: branches" in section.text
     # nothing else changes: a branch is no change of mode
     (plain,) = common.activations(slid).figures[0].panels[0].layers
     assert np.array_equal(plain.z, raster.z)

@@ -149,7 +149,7 @@ def activations(item: LabelledRun) -> Section:
         f"each training point ({item.label}). Events of the whole run: {listed}."
     )
     if len(run.branches):
-        text += " Crosses: branches, where the solution was not unique."
+        text += " Diamonds: branches, where the solution was not unique."
     if run.engine == "descent" and not len(run.events):
         text += " Patterns are those of the records."
     return Section("Activations", text, (Figure("activations", "Activation raster", (panel,)),))
@@ -272,7 +272,7 @@ def _raster(run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array) -> 
 def _branches(
     run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array
 ) -> tuple[Points, ...]:
-    """Crosses where a neuron of the raster could have gone on in another way."""
+    """Diamonds where a neuron of the raster could have gone on in another way."""
     x, y = [], []
     for event in run.branches:
         point = int(event["point"])
@@ -284,7 +284,7 @@ def _branches(
             y.append(float(np.mean(rows)) + 0.5)
     if not x:
         return ()
-    return (Points(np.array(x), np.array(y), "branch", colour=5, marker="cross", size=9.0),)
+    return (Points(np.array(x), np.array(y), "branch", colour=6, marker="diamond", size=9.0),)
 
 
 def _raster_of_records(
