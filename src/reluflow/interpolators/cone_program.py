@@ -8,6 +8,7 @@ dual variable ``z`` satisfies :math:`P x + q + A^T z = 0`, :math:`z \in \mathcal
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,3 +83,10 @@ def solve(P: Any, q: Array, A: Any, b: Array, cones: Cones, *, tol: float = 1e-9
     answer = solver.solve()
     status = _STATUS.get(str(answer.status), "failed")
     return ConeSolution(status, np.asarray(answer.x), np.asarray(answer.z))
+
+
+def block_diagonal(blocks: Iterable[Array]) -> Any:
+    """The sparse array with these dense blocks along its diagonal."""
+    from scipy import sparse
+
+    return sparse.block_diag([sparse.coo_array(block) for block in blocks], format="csc")
