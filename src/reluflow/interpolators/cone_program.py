@@ -78,8 +78,10 @@ def solve(P: Any, q: Array, A: Any, b: Array, cones: Cones, *, tol: float = 1e-9
         *(clarabel.SecondOrderConeT(size) for size in cones.second_order),
     ]
     k = len(q)
-    quadratic = sparse.csc_matrix((k, k)) if P is None else sparse.triu(P, format="csc")
-    solver = clarabel.DefaultSolver(quadratic, q, sparse.csc_matrix(A), b, blocks, settings)
+    quadratic = (
+        sparse.csc_array((k, k)) if P is None else sparse.triu(sparse.csc_array(P), format="csc")
+    )
+    solver = clarabel.DefaultSolver(quadratic, q, sparse.csc_array(A), b, blocks, settings)
     answer = solver.solve()
     status = _STATUS.get(str(answer.status), "failed")
     return ConeSolution(status, np.asarray(answer.x), np.asarray(answer.z))
