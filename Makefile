@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export NUMBA_NUM_THREADS := 1
 
-.PHONY: demo test test-long test-browser bench format clean
+.PHONY: demo test test-fast test-matrix test-long test-browser bench format clean
 
 demo: $(VENV)/all
 	$(BIN)/reluflow study correlated
@@ -20,6 +20,27 @@ test: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist worksteal -m "not long and not browser"
+
+# About a minute, for the loop of editing: everything but whole studies, the papers' claims, clusters,
+# killed processes, pages of docs and the longer suites of the flow. Kernels that were edited are
+# compiled first.
+ENVIRONMENT ?= $(VENV)/dev
+WORKERS ?= 2
+SLOWER := $(wildcard tests/test_docs.py tests/test_examples.py tests/test_bad_input.py)
+FAST := $(filter-out $(SLOWER),$(wildcard tests/test_*.py)) \
+	$(wildcard tests/datasets tests/networks tests/geometry tests/limits tests/interpolators) \
+	$(wildcard tests/kernels/test_flow_kernels.py tests/kernels/test_descent.py) \
+	$(wildcard tests/kernels/test_collocation.py tests/engines/flow/test_known_values.py) \
+	$(wildcard tests/engines/flow/test_structure.py tests/engines/test_descent_*.py) \
+	$(wildcard tests/sweeps/test_plan.py tests/sweeps/test_execute.py tests/sweeps/test_versions.py) \
+	$(wildcard tests/studies/test_make.py tests/studies/test_reuse.py tests/studies/test_document.py) \
+	$(wildcard tests/report tests/cli/test_cli.py tests/theory/test_correlated.py)
+test-fast: $(ENVIRONMENT)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not long and not browser" $(FAST)
+
+# The README quickstart and test-fast with every Python of this machine, newest and oldest packages
+test-matrix:
+	$(PYTHON) tools/matrix.py $(CELLS)
 
 test-long: $(VENV)/dev
 	$(BIN)/pytest -n 2 --dist worksteal -m long

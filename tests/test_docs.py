@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from reluflow._version import NUMERICS_VERSION
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -70,6 +72,16 @@ def test_every_page_is_in_the_index():
     for page in PAGES:
         if page.parent.name == "docs" and page.name != "index.md":
             assert page.name in linked
+
+
+def test_each_numerics_fragment_raised_the_version():
+    notes = (ROOT / "changes" / "README.md").read_text(encoding="utf-8")
+    released = int(re.findall(r"^Numerics version of the last release: (\d+)$", notes, re.M)[0])
+    wanted = released + len(list((ROOT / "changes").glob("*.numerics.md")))
+    assert wanted == NUMERICS_VERSION, (
+        f"changes/ has {wanted - released} numerics fragments since version {released}: set "
+        f"NUMERICS_VERSION in src/reluflow/_version.py to {wanted}"
+    )
 
 
 def test_fragments_have_a_known_kind():

@@ -1,6 +1,7 @@
 """Who may import whom, read from the source: the layers of the house style."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ TERMINAL = {"typer", "rich", "click"}
 LEAVES = ("cli", "report", "studies")
 
 
+@cache
 def imports(name: str) -> list[tuple[str, bool]]:
     """(imported module, whether at module level) for every import of a module."""
     found = []

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from reluflow.checks import Array, generator, number, real_array, whole
 from reluflow.errors import InputError
+from reluflow.quadrature import GAUSS_16, GAUSS_16_WEIGHTS
 
 __all__ = ["Density", "piecewise", "truncated_normal", "uniform", "union"]
 
@@ -164,9 +165,7 @@ class _TruncatedNormal(Density):
         from scipy.special import erf, erfcx
 
         if self._short():  # the differences below would cancel; Gauss is exact to rounding
-            nodes, weights = np.polynomial.legendre.leggauss(16)
-            half = 0.5 * t
-            return np.asarray(half * (self._weight(half[..., None] * (nodes + 1.0)) @ weights))
+            return np.asarray(t * (self._weight(t[..., None] * GAUSS_16) @ GAUSS_16_WEIGHTS))
         a, root = self._frame[1], np.sqrt(2.0)
         if a > 1.0:
             lost = self._weight(t) * erfcx((a + t) / root)

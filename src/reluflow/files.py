@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow._version import __version__
+from reluflow._version import NUMERICS_VERSION, __version__
 from reluflow.errors import FileError, InputError
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ _MEMBER = re.compile(r"[A-Za-z0-9_.]{1,80}\.npy")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def versions() -> dict[str, str]:
+def versions() -> dict[str, Any]:
     """What the result depends on, written into every file."""
     return {
         "reluflow": __version__,
+        "numerics": NUMERICS_VERSION,
         "numpy": np.__version__,
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
@@ -54,6 +55,52 @@ def provenance() -> dict[str, Any]:
     """Versions and thread settings: equal ones give equal bytes for an equal specification."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     return {"versions": versions(), "threads": {name: os.environ.get(name) for name in names}}
+
+
+def numerics_of(versions: Mapping[str, Any]) -> int:
+    """The numerics version among these; 0 in files from before there was one.
+
+    Examples
+    --------
+    >>> numerics_of({"reluflow": "0.1.0", "numerics": 3}), numerics_of({"reluflow": "0.1.0"})
+    (3, 0)
+    """
+    found = versions.get("numerics", 0)
+    return found if type(found) is int else 0
+
+
+def made_by(versions: Mapping[str, Any]) -> str:
+    """What a result was computed with, in words.
+
+    Examples
+    --------
+    >>> made_by({"reluflow": "0.1.0", "numerics": 3, "numpy": "2.4.6", "python": "3.11.7"})
+    'reluflow 0.1.0, numerics 3, numpy 2.4.6, python 3.11.7'
+    """
+    named = {"reluflow": "unknown", **versions, "numerics": numerics_of(versions)}
+    words = [
+        f"{name} {named[name]}"
+        for name in ("reluflow", "numerics", "numpy", "python")
+        if name in named
+    ]
+    return ", ".join(words)
+
+
+def digest(fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of numbers, texts and arrays: equal ones, and only those, have the same.
+
+    Examples
+    --------
+    >>> digest({}, {"y": np.array([1.0])}) == digest({}, {"y": np.array([1.0])})
+    True
+    >>> digest({}, {"y": np.array([1.0])}) == digest({}, {"y": np.array([2.0])})
+    False
+    """
+    found = hashlib.sha256(_json(fields))
+    for name, array in sorted(arrays.items()):
+        body = _npy(name, array)
+        found.update(f"\0{name} {len(body)}\0".encode() + body)
+    return found.hexdigest()
 
 
 def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:

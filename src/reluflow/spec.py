@@ -36,7 +36,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from reluflow import losses
+from reluflow import files, losses
 from reluflow.builders import build_data, build_network
 from reluflow.checks import nearest
 from reluflow.dataset import Dataset
@@ -120,8 +120,23 @@ class Task:
     engine: DescentTable | FlowTable
     provenance: Mapping[str, Any]
 
+    def inputs(self) -> dict[str, str]:
+        """Digests of what the document's generators, files and arrays came to."""
+        teacher = self.data.teacher
+        known = {"X": self.data.X, "y": self.data.y, "spectrum": self.data.spectrum}
+        if isinstance(teacher, Network):
+            known |= {f"teacher.{name}": array for name, array in teacher.to_arrays().items()}
+        else:
+            known["teacher"] = teacher
+        about = {"name": self.data.name, "ambient_dim": self.data.ambient_dim}
+        arrays = {name: array for name, array in known.items() if array is not None}
+        return {
+            "data": files.digest(about, arrays),
+            "network": files.digest({}, self.net.to_arrays()),
+        }
+
     def start(self, *, progress: bool = False) -> Trajectory:
-        """Train; the result carries the document and the seed."""
+        """Train; the result carries the document, the seed and the digests of the inputs."""
         options = msgspec.structs.asdict(self.engine) | {"loss": self.loss, "progress": progress}
         if isinstance(self.engine, DescentTable):
             if isinstance(self.engine.lr, RateTable):
@@ -129,7 +144,8 @@ class Task:
             run = descend(self.data, self.net, **options)
         else:
             run = flow(self.data, self.net, **options)
-        return replace(run, provenance={**run.provenance, **self.provenance})
+        known = {**self.provenance, "inputs": self.inputs()}
+        return replace(run, provenance={**run.provenance, **known})
 
 
 def load(path: str | PathLike[str], *, seed: int | None = None) -> Task:

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import reluflow as rf
-from reluflow import studies, theory
+from reluflow import files, studies, theory
 from reluflow.cli.app import app
 
 STUDY = """
@@ -55,6 +55,10 @@ def test_study_of_a_file_writes_one_page(file, tmp_path):
     again = invoke("study", file, "--out", tmp_path / "out")
     assert again.exit_code == 0
     assert "taken from" in again.stderr
+    assert f"numerics {files.NUMERICS_VERSION}" in " ".join(again.stderr.split())
+    fresh = invoke("study", file, "--out", tmp_path / "out", "--fresh")
+    assert fresh.exit_code == 0
+    assert "taken from" not in fresh.stderr
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ import psutil
 import pytest
 
 from reluflow.sweeps import Store, execute
-from sweeps.helpers import LOG, computed, contents, plan, unfinished
+from sweeps.helpers import LOG, computed, contents, plan, search_path, unfinished
 
 HERE = Path(__file__).parent
 
 
 def start(store, points, workers, log):
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent), LOG: str(log)}
+    environment = {**os.environ, "PYTHONPATH": search_path(HERE.parent), LOG: str(log)}
     command = [sys.executable, HERE / "driver.py", store, str(points), str(workers)]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
 

@@ -16,7 +16,6 @@ from reluflow.kernels.carrying import light_ones
 from reluflow.kernels.classes import rows_of
 from reluflow.kernels.collocation import node_outputs, rebent
 from reluflow.kernels.exits import BOUND, SPREAD, first_boundary, first_exit
-from reluflow.kernels.freshness import forget_stale
 from reluflow.kernels.frozen import NEVER, any_below, drift, exit_boost
 from reluflow.kernels.layout import Neurons
 from reluflow.kernels.margins import share_jacobian, shares
@@ -442,28 +441,3 @@ def test_sizes_below_a_level_are_noticed():
     assert not any_below(a, w, sigma, living, -1402.0)
     assert not any_below(a, w, sigma, np.array([0, -1]), np.log(25.0) - 1e-9)
     assert any_below(a, w, sigma, np.array([0, -1]), np.log(25.0) + 1e-9)
-
-
-# ---------------------------------------------------------------------- the cache on disk
-
-
-def test_a_change_of_any_source_forgets_the_indices_of_all_kernels(tmp_path):
-    cache = tmp_path / "__pycache__"
-    cache.mkdir()
-    for name in ("caller", "callee"):
-        (tmp_path / f"{name}.py").write_text("first")
-    index, other, code = (
-        cache / name for name in ("caller.run-7.py311.nbi", "alien.run-7.py311.nbi", "caller.pyc")
-    )
-    for file in (index, other, code):
-        file.write_text("cached")
-    assert forget_stale(tmp_path)  # nothing is known about this cache
-    assert not index.exists()
-    index.write_text("compiled again")
-    assert not forget_stale(tmp_path)
-    assert index.exists()
-    (tmp_path / "callee.py").write_text("second")
-    assert forget_stale(tmp_path)
-    assert not index.exists()
-    assert other.exists()
-    assert code.exists()

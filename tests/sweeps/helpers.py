@@ -102,6 +102,12 @@ def contents(store):
     }
 
 
+def search_path(*folders):
+    """PYTHONPATH of a process that imports from these folders and where this one does."""
+    inherited = os.environ.get("PYTHONPATH")
+    return os.pathsep.join([*map(str, folders), *([inherited] if inherited else [])])
+
+
 def unfinished(store):
     """Files that a killed writer left; the next one removes them."""
     return [path for path in (Path(store) / "runs").rglob(".*") if path.is_file()]

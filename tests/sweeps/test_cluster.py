@@ -18,7 +18,7 @@ from reluflow.errors import InputError
 from reluflow.sweeps import Interrupted, Plan, Store, cluster, dispatch, execute
 from reluflow.sweeps.compute import Computed
 from reluflow.sweeps.outcome import Encoded
-from sweeps.helpers import LOG, SWEEP, computed, contents, plan
+from sweeps.helpers import LOG, SWEEP, computed, contents, plan, search_path
 
 TESTS = Path(__file__).parents[1]
 
@@ -70,7 +70,7 @@ def test_local_workers_give_the_bytes_of_an_inline_run(tmp_path, inline, workers
 @pytest.fixture
 def scheduler(tmp_path):
     """A scheduler and a worker as a user starts them, without any setting of ours."""
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "2"}
+    environment = {**os.environ, "PYTHONPATH": search_path(TESTS), "OMP_NUM_THREADS": "2"}
     place = tmp_path / "scheduler.json"
     options = ["--scheduler-file", place, "--dashboard-address", "127.0.0.1:0"]
     command = [sys.executable, "-W", "ignore", "-m", "distributed.cli.dask_scheduler"]
@@ -240,7 +240,7 @@ class Client:
         self.groups.append([point["parameters"]["x"] for point in payload])
         if self.deadly in self.groups[-1]:
             return Future(KilledWorker("t", None, self.allowed))
-        return Future([(b"x" * self.size, "done", {}, "", self.seconds) for _ in payload])
+        return Future([(b"x" * self.size, "done", {}, {}, "", self.seconds) for _ in payload])
 
 
 def outcomes(client, count):

@@ -17,6 +17,7 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
 ]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again; reuse nothing.")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Compute failed points once more.")
 ]

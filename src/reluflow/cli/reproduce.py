@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.common import Cluster, Out, RetryFailed, Seed, Workers
+from reluflow.cli.common import Cluster, Fresh, Out, RetryFailed, Seed, Workers
 from reluflow.cli.guard import Debug, guarded
 from reluflow.cli.run import check_writable
 from reluflow.errors import InputError
@@ -31,6 +31,7 @@ def reproduce(
     workers: Workers = None,
     cluster: Cluster = None,
     retry_failed: RetryFailed = False,
+    fresh: Fresh = False,
     debug: Debug = False,
 ) -> None:
     """Compute and draw a figure of a paper; run again to continue where it stopped."""
@@ -58,6 +59,7 @@ def reproduce(
         workers=workers,
         cluster=cluster,
         retry_failed=retry_failed,
+        fresh=fresh,
         progress=sys.stderr.isatty(),
         options={"descent": True} if descent else {},
     )
@@ -69,6 +71,14 @@ def reproduce(
         console.print(
             f"{outcome.summary.failed} computations failed and are left out; "
             "repeat them with --retry-failed."
+        )
+    if outcome.summary.done_before:
+        console.print(f"taken from the store: {outcome.summary.reuse()}", highlight=False)
+    if outcome.summary.outdated:
+        console.print(
+            f"{outcome.summary.outdated} stored results of another numerics version were moved to "
+            f"{folder / 'store' / 'older'} and computed again",
+            highlight=False,
         )
     for path in outcome.written:
         console.print(f"wrote [bold]{path}[/]", highlight=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.common import Out, Seed
+from reluflow.cli.common import Fresh, Out, Seed
 from reluflow.cli.guard import Debug, guarded
 from reluflow.cli.run import check_writable
 
@@ -21,6 +21,7 @@ def study(
     ],
     out: Out = Path("results"),
     seed: Seed = None,
+    fresh: Fresh = False,
     debug: Debug = False,
 ) -> None:
     """Train, predict, check and draw; write one self-contained report.html."""
@@ -41,6 +42,7 @@ def study(
     page = make(
         plan,
         folder,
+        fresh=fresh,
         progress=sys.stderr.isatty(),
         say=lambda text: talk.print(f"[dim]{text}[/]", highlight=False),
     )

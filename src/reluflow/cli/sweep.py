@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Cluster, RetryFailed, Seed, Workers
+from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, Workers
 from reluflow.cli.guard import Debug, guarded
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def sweep(
     workers: Workers = None,
     cluster: Cluster = None,
     retry_failed: RetryFailed = False,
+    fresh: Fresh = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
@@ -48,6 +49,7 @@ def sweep(
             workers=workers,
             cluster=cluster,
             retry_failed=retry_failed,
+            fresh=fresh,
             progress=sys.stderr.isatty(),
         )
     except Interrupted as error:
@@ -67,6 +69,11 @@ def words(summary: Summary, store: Store) -> list[str]:
             f"{summary.damaged} damaged files were moved to {store.path / 'damaged'}; "
             "their points were computed again"
         )
+    if summary.outdated:
+        lines.append(
+            f"{summary.outdated} results of another numerics version were moved to "
+            f"{store.path / 'older'}; their points were computed again"
+        )
     if summary.tried:
         before = f", {summary.done_before} were there before" if summary.done_before else ""
         lines.append(
@@ -75,6 +82,8 @@ def words(summary: Summary, store: Store) -> list[str]:
         )
     else:
         lines.append(f"nothing to do: all {summary.planned} points have been computed before")
+    if summary.done_before:
+        lines.append(f"taken from the store: {summary.reuse()}")
     for count, what in ((summary.failed, "failed"), (summary.set_aside, "ended their worker")):
         if count:
             lines.append(

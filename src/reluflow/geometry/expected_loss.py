@@ -12,12 +12,13 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.errors import InputError
-from reluflow.geometry.piece_means import NODES, WEIGHTS, log_mean_loss
+from reluflow.geometry.piece_means import log_mean_loss
 from reluflow.geometry.pieces import line
 from reluflow.geometry.population import Density, labels_of, masses, support_of
 from reluflow.geometry.signs import sign_pieces
 from reluflow.losses import Exponential, Logistic, logsumexp
 from reluflow.network import Network
+from reluflow.quadrature import GAUSS_16, GAUSS_16_WEIGHTS
 
 # halvings after which a cell is below the spacing of floats
 _DEPTH = 60
@@ -196,14 +197,14 @@ class _Integrand:
 
         Mass is counted from the end with the larger loss, which leaves positive terms only.
         """
-        mass = masses(self.density, cell.at(np.concatenate([[0.0], NODES, [1.0]])))
+        mass = masses(self.density, cell.at(np.concatenate([[0.0], GAUSS_16, [1.0]])))
         rises = cell.last < cell.first
         beyond = mass[-1] - mass[1:-1] if rises else mass[1:-1] - mass[0]
-        h = cell.first + (cell.last - cell.first) * NODES
+        h = cell.first + (cell.last - cell.first) * GAUSS_16
         with np.errstate(over="ignore", under="ignore", divide="ignore"):
             slopes = self.loss.log_slope(h * np.exp(self.log_factor))
             spread = self.log_factor + np.log(abs(cell.last - cell.first))
-            climb = spread + slopes + np.log(WEIGHTS) + np.log(beyond)
+            climb = spread + slopes + np.log(GAUSS_16_WEIGHTS) + np.log(beyond)
             least = self.log_loss(np.array([max(cell.first, cell.last)])) + np.log(
                 mass[-1] - mass[0]
             )

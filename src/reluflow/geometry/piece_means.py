@@ -14,11 +14,7 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.losses import Exponential, Logistic, logsumexp
-
-NODES, WEIGHTS = (
-    0.5 * (np.polynomial.legendre.leggauss(16)[0] + 1.0),
-    0.5 * np.polynomial.legendre.leggauss(16)[1],
-)
+from reluflow.quadrature import GAUSS_16, GAUSS_16_WEIGHTS
 
 # beyond this margin the logistic loss is exp(-q), or -q, to rounding
 _FAR = 40.0
@@ -44,8 +40,8 @@ def log_mean_loss(
         if isinstance(loss, Exponential):
             return -q_low + _log_decay(width, log_width)
         if width <= 1.0:
-            middle = q_low + width * NODES if np.isfinite(q_low) else np.full(1, q_low)
-            weights = WEIGHTS if np.isfinite(q_low) else np.ones(1)
+            middle = q_low + width * GAUSS_16 if np.isfinite(q_low) else np.full(1, q_low)
+            weights = GAUSS_16_WEIGHTS if np.isfinite(q_low) else np.ones(1)
             return logsumexp(loss.log_pointwise(middle) + np.log(weights))
         return logsumexp(
             np.array(
@@ -84,8 +80,8 @@ def _log_centre(loss: Logistic, q_low: float, q_high: float, log_width: float) -
     if start >= end:
         return np.full(1, -np.inf)
     edges = np.linspace(start, end, int(np.ceil(end - start)) + 1)
-    q = edges[:-1, None] + np.diff(edges)[:, None] * NODES
-    logs = loss.log_pointwise(q) + np.log(WEIGHTS) + np.log(np.diff(edges))[:, None]
+    q = edges[:-1, None] + np.diff(edges)[:, None] * GAUSS_16
+    logs = loss.log_pointwise(q) + np.log(GAUSS_16_WEIGHTS) + np.log(np.diff(edges))[:, None]
     return np.asarray(logs.ravel() - log_width)
 
 

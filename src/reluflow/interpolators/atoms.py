@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.interpolators.cone_program import Cones, solve
+from reluflow.interpolators.cone_program import Cones, block_diagonal, solve
 from reluflow.interpolators.patterns import Patterns
 
 
@@ -47,8 +47,8 @@ def solve_columns(
     inside = -np.where(patterns, 1.0, -1.0)[:, :, None] * U
     pad = np.zeros((K, n, 1))
     equal = np.concatenate([pad, fit], axis=2).transpose(1, 0, 2).reshape(n, K * (r + 1))
-    below = sparse.block_diag(list(np.concatenate([pad, inside], axis=2)), format="csc")
-    A = sparse.vstack([sparse.csc_matrix(equal), below, -sparse.identity(K * (r + 1))])
+    below = block_diagonal(np.concatenate([pad, inside], axis=2))
+    A = sparse.vstack([sparse.csc_array(equal), below, -sparse.identity(K * (r + 1))])
     b = np.concatenate([z / size, np.zeros(K * (n + r + 1))])
     cost = np.tile(np.eye(1, r + 1)[0], K)
     answer = solve(None, cost, A, b, Cones(n, K * n, (r + 1,) * K))

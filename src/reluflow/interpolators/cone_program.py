@@ -8,6 +8,7 @@ dual variable ``z`` satisfies :math:`P x + q + A^T z = 0`, :math:`z \in \mathcal
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +78,17 @@ def solve(P: Any, q: Array, A: Any, b: Array, cones: Cones, *, tol: float = 1e-9
         *(clarabel.SecondOrderConeT(size) for size in cones.second_order),
     ]
     k = len(q)
-    quadratic = sparse.csc_matrix((k, k)) if P is None else sparse.triu(P, format="csc")
-    solver = clarabel.DefaultSolver(quadratic, q, sparse.csc_matrix(A), b, blocks, settings)
+    quadratic = (
+        sparse.csc_array((k, k)) if P is None else sparse.triu(sparse.csc_array(P), format="csc")
+    )
+    solver = clarabel.DefaultSolver(quadratic, q, sparse.csc_array(A), b, blocks, settings)
     answer = solver.solve()
     status = _STATUS.get(str(answer.status), "failed")
     return ConeSolution(status, np.asarray(answer.x), np.asarray(answer.z))
+
+
+def block_diagonal(blocks: Iterable[Array]) -> Any:
+    """The sparse array with these dense blocks along its diagonal."""
+    from scipy import sparse
+
+    return sparse.block_diag([sparse.coo_array(block) for block in blocks], format="csc")

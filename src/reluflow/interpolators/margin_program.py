@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.interpolators.cone_program import Cones, solve
+from reluflow.interpolators.cone_program import Cones, block_diagonal, solve
 from reluflow.interpolators.planar import Line, arcs
 from reluflow.interpolators.polish import Atoms
 
@@ -52,11 +52,11 @@ def _matrix(points: Array, y: Array) -> Any:
         [sparse.identity(n) - sparse.eye(n, k=-1), sparse.identity(n - 1) - sparse.eye(n - 1, k=1)]
     )
     chain = sparse.hstack([-pick, pick, sparse.kron(steps, np.eye(2))])
-    at = sparse.block_diag([-label * row[None, :] for label, row in zip(y, points, strict=True)])
-    margins = sparse.hstack([sparse.csr_array((n, 6 * K)), at, at.tocsc()[:, : 2 * (n - 1)]])
+    at = block_diagonal((-y[:, None] * points)[:, None, :])
+    margins = sparse.hstack([sparse.csr_array((n, 6 * K)), at, at[:, : 2 * (n - 1)]])
     ends = arcs(points)
     sides = [
-        sparse.block_diag([np.append(0.0, -normal)[None, :] for normal in side])
+        block_diagonal(np.append(0.0, -normal)[None, :] for normal in side)
         for side in (ends.first, ends.second)
     ]
     inside = sparse.vstack([sparse.block_diag([side, side]) for side in sides])

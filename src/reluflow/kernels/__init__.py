@@ -1,3 +1,3 @@
 """Compiled inner loops, the only place that imports numba. Each has a twin in the tests."""
 
-from reluflow.kernels import freshness as freshness  # before any kernel is loaded from disk
+from reluflow.kernels import freshness as freshness  # before any kernel is declared

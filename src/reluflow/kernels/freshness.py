@@ -1,45 +1,244 @@
-"""Stale kernels are forgotten: numba's cache on disk does not see changes in imported modules.
+"""Compiled kernels on disk: never stale, checked before use, kept where one may write.
 
-A kernel's cache entry is dated by the file that holds the kernel. The kernels it calls are compiled
-into it, so after an edit of *their* file alone the old code would still run. Here the sources of
-all kernels are hashed together; when the hash is not the one noted beside the cache, the index
-files of the cache are removed, and numba compiles again.
+numba's own cache dates an entry by the file of the kernel, not of the kernels compiled into it: an
+edit of those alone would leave old code in use. It ends with an exception where it may not write,
+where a file is damaged and where the disk is full, and two processes may mix up each other's
+entries. Here an entry is one file: the SHA-256 of all kernel sources, then of what follows, then
+the signature and the code. One that does not match is compiled again and replaced.
+
+Entries are kept in the first of these folders that can be written: that of ``NUMBA_CACHE_DIR``,
+``__pycache__`` beside the sources, the user's cache, a temporary one. Without any, kernels are
+compiled in every process.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
+import inspect
 import os
+import pickle
+import shutil
+import stat
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-STAMP = "kernels.sha256"
+from numba import __version__ as numba_version
+from numba.core import caching, config, dispatcher
+
+from reluflow.errors import ReluflowWarning
+
+_HEX = 16  # digits of a digest in the name of a file; the signature itself is in the file
+_guarded: dict[Path, str] = {}
 
 
-def forget_stale(folder: Path) -> bool:
-    """Remove the cache indices of the modules in ``folder`` if any source changed; say whether.
-
-    Nothing else is touched. A folder that cannot be written is left alone: numba then caches
-    elsewhere, and an installed package changes all its files at once.
-    """
-    sources = sorted(folder.glob("*.py"))
+def guard(folder: Path) -> None:
+    """Keep the kernels of the modules in ``folder``, and below, in this cache."""
     digest = hashlib.sha256()
-    for source in sources:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    cache = folder / "__pycache__"
-    stamp = cache / STAMP
+    for source in sorted(folder.rglob("*.py")):
+        name = source.relative_to(folder).as_posix()
+        digest.update(name.encode() + b"\0" + source.read_bytes() + b"\0")
+    _guarded[folder.resolve()] = digest.hexdigest()
+
+
+class Entries:
+    """The compiled signatures of one kernel, a file for each.
+
+    A file is a header (format, version of numba, digest of the sources), the SHA-256 of the body,
+    and the body, a pickle of ``(key, data)``. A file with another header is an older one.
+    """
+
+    def __init__(self, folder: Path, name: str, stamp: str) -> None:
+        self._folder, self._name = folder, name
+        self._header = f"reluflow kernel 1, numba {numba_version}, {stamp}\n".encode()
+
+    def path(self, key: Any) -> Path:
+        """The file of a signature."""
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:_HEX]
+        return self._folder / f"{self._name}.{digest}.nbc"
+
+    def load(self, key: Any) -> Any:
+        """What was saved for a signature; None if there is nothing, or nothing that is whole."""
+        path = self.path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        start = len(self._header) + hashlib.sha256().digest_size
+        if raw[: len(self._header)] != self._header:
+            return None
+        body = memoryview(raw)[start:]
+        if hashlib.sha256(body).digest() != raw[len(self._header) : start]:
+            _remove(path)
+            return None
+        found, data = pickle.loads(body)
+        return data if found == key else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save aside, then rename: other processes see the old file or the new one, whole."""
+        body = caching.dumps((key, data))
+        path = self.path(key)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name[:100]}.", dir=self._folder)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(self._header + hashlib.sha256(body).digest())
+                stream.write(body)
+            os.replace(aside, path)
+        except BaseException:
+            _remove(Path(aside))
+            raise
+
+    def forget(self, key: Any) -> None:
+        """Remove what was saved for a signature."""
+        _remove(self.path(key))
+
+    def flush(self) -> None:
+        """Remove all signatures of the kernel."""
+        for path in self._folder.glob(f"{self._name}.*.nbc"):
+            _remove(path)
+
+
+class _Locator(caching._CacheLocator):  # type: ignore[misc]
+    """Where the entries of a kernel are, for numba."""
+
+    def __init__(self, folder: Path, stamp: str, line: int) -> None:
+        self._folder, self._stamp, self._line = folder, stamp, line
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator | None:
+        source = Path(py_file).resolve()
+        for root, stamp in _guarded.items():
+            if source.is_relative_to(root):
+                folder = _folder(root, source.parent.relative_to(root))
+                if folder is not None:
+                    return cls(folder, stamp, py_func.__code__.co_firstlineno)
+        return None
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._stamp
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Impl(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """numba's cache of one function, on `Entries`; what is wrong with the disk is no error."""
+
+    _impl_class = _Impl
+
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        locator = self._impl.locator
+        folder = Path(locator.get_cache_path())
+        self._cache_file = Entries(folder, self._impl.filename_base, locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The compiled function; None, and its file removed, if that is of no use."""
+        try:
+            return super().load_overload(sig, target_context)
+        # what a foreign or half understood pickle raises can be anything; it means the same
+        except Exception:
+            self._cache_file.forget(self._index_key(sig, target_context.codegen()))
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled function, if the disk allows."""
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            self.disable()
+            _warn(f"{self._cache_path} cannot be written ({error.strerror or error})")
+
+
+def _cache_of(py_func: Any) -> Any:
+    """The cache of a function: this one for kernels of guarded folders, else numba's own."""
+    source = Path(inspect.getfile(py_func)).resolve()
+    if not any(source.is_relative_to(root) for root in _guarded):
+        return caching.FunctionCache(py_func)
     try:
-        if stamp.exists() and stamp.read_text() == digest.hexdigest():
-            return False
-        cache.mkdir(exist_ok=True)
-        for source in sources:
-            for index in cache.glob(f"{source.stem}.*.nbi"):
-                index.unlink(missing_ok=True)
-        aside = cache / f"{STAMP}.{os.getpid()}"
-        aside.write_text(digest.hexdigest())
-        os.replace(aside, stamp)
+        return KernelCache(py_func)
+    except RuntimeError:  # no folder
+        return caching.NullCache()
+
+
+@lru_cache(maxsize=64)
+def _folder(root: Path, inner: Path) -> Path | None:
+    """The first folder that can be written; None, and a warning, if there is none."""
+    for place in _places(root, inner):
+        try:
+            folder = place()
+            if folder is None:
+                continue
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except (OSError, RuntimeError):
+            continue
+        return folder
+    _warn("there is no folder for them that can be written")
+    return None
+
+
+def _places(root: Path, inner: Path) -> Iterator[Callable[[], Path | None]]:
+    named = Path("reluflow") / root.name / inner
+    if config.CACHE_DIR:
+        yield lambda: Path(config.CACHE_DIR) / named
+    yield lambda: root / inner / "__pycache__"
+    yield lambda: _own(_user_cache() / "reluflow", Path(root.name) / inner)
+    yield lambda: _own(
+        Path(tempfile.gettempdir()) / f"reluflow-{os.getuid()}", Path(root.name) / inner
+    )
+    yield lambda: _passing() / named
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+def _own(folder: Path, inner: Path) -> Path | None:
+    """A folder below one that is this user's alone: what is loaded from it is executed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = os.lstat(folder)
+    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return folder / inner if is_own and not found.st_mode & 0o022 else None
+
+
+@lru_cache(maxsize=1)
+def _passing() -> Path:
+    """A new temporary folder that goes with this process."""
+    folder = Path(tempfile.mkdtemp(prefix="reluflow-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
     except OSError:
-        return False
-    return True
+        return
 
 
-forget_stale(Path(__file__).parent)
+@lru_cache(maxsize=1)
+def _warn(reason: str) -> None:
+    """Say once what this costs."""
+    warnings.warn(
+        f"compiled kernels are not kept, because {reason}. Every start compiles them again, which "
+        "takes a minute or more. Set NUMBA_CACHE_DIR to a folder with free space.",
+        ReluflowWarning,
+        stacklevel=2,
+    )
+
+
+setattr(dispatcher, "FunctionCache", _cache_of)  # noqa: B010 - a name of numba's module
+guard(Path(__file__).parent)

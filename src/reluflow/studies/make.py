@@ -28,15 +28,18 @@ def make(
     plan: Plan,
     folder: Path,
     *,
+    fresh: bool = False,
     progress: bool = False,
     say: Callable[[str], None] = lambda text: None,
 ) -> Page:
     """Train the runs of a plan (those already in ``folder`` are taken from there) and find out.
 
     Runs are saved one by one as they finish, so an interrupted study continues where it stopped.
+    A run is taken from the folder if its document, seed, the contents of its data and network,
+    the versions of the software and the thread settings are the same; ``fresh`` takes none.
     """
     runs = tuple(
-        LabelledRun(label, _run(plan, label, task, folder, progress=progress, say=say))
+        LabelledRun(label, _run(plan, label, task, folder, fresh, progress, say))
         for label, task in plan.tasks
     )
     study = studies.study_named(plan.paper) if plan.paper else None
@@ -70,7 +73,7 @@ def _run(
     label: str,
     task: Task,
     folder: Path,
-    *,
+    fresh: bool,
     progress: bool,
     say: Callable[[str], None],
 ) -> Trajectory:
@@ -78,13 +81,14 @@ def _run(
     provenance = {
         **files.provenance(),
         **task.provenance,
+        "inputs": task.inputs(),
         "label": label,
         "paper": plan.paper,
         "spec": plan.document,
     }
-    found = _finished(path, provenance, say)
+    found = None if fresh else _finished(path, label, provenance, say)
     if found is not None:
-        say(f"{label}: taken from {path}")
+        say(f"{label}: taken from {path} ({files.made_by(found.provenance['versions'])})")
         return found
     say(f"{label}: training")
     run = task.start(progress=progress)
@@ -94,7 +98,7 @@ def _run(
 
 
 def _finished(
-    path: Path, provenance: Mapping[str, Any], say: Callable[[str], None]
+    path: Path, label: str, provenance: Mapping[str, Any], say: Callable[[str], None]
 ) -> Trajectory | None:
     """The saved run, if it is whole and the same computation."""
     if not path.exists():
@@ -106,13 +110,33 @@ def _finished(
         path.replace(path.with_suffix(".damaged"))
         return None
     if run.status is Status.INTERRUPTED:
-        say(f"{path} was interrupted and is computed again")
+        say(f"{label}: {path} was interrupted and is computed again")
         return None
-    return run if _plain(run.provenance) == _plain(provenance) else None
+    changed = _differences(run.provenance, provenance)
+    if changed:
+        say(f"{label}: {path} is replaced, because it was computed with other {changed}")
+        return None
+    return run
 
 
-def _plain(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What distinguishes two computations, in words; empty if nothing does."""
+    was, now = _plain(old), _plain(new)
+    found = []
+    for key, name in (("inputs", ""), ("versions", "version of "), ("threads", "")):
+        mine, theirs = now.pop(key, {}), was.pop(key, {})
+        if not isinstance(theirs, dict):
+            theirs = {}
+        found += [f"{name}{part}" for part in mine | theirs if mine.get(part) != theirs.get(part)]
+    if was != now:
+        found.append("settings")
+    return ", ".join(found)
+
+
+def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping as it comes back from a file."""
+    plain: dict[str, Any] = json.loads(json.dumps(value, default=str))
+    return plain
 
 
 def _predicted(runs: Sequence[LabelledRun]) -> Findings:

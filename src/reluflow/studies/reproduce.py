@@ -34,6 +34,7 @@ def reproduce(
     workers: int | None = None,
     cluster: str | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     progress: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> Outcome:
@@ -46,6 +47,7 @@ def reproduce(
         workers=workers,
         cluster=cluster,
         retry_failed=retry_failed,
+        fresh=fresh,
         progress=progress,
     )
     results = list(store.results(points))

@@ -171,7 +171,7 @@ def _check_versions(client: Any) -> None:
             if found.get(name) == version:
                 continue
             text = f"the worker {worker} has {name} {found.get(name)}, and {version} is here. "
-            if name == "reluflow":
+            if name in ("reluflow", "numerics"):
                 raise InputError(f"{text}Their tasks may differ. Install the same version.")
             warnings.warn(
                 f"{text}The last bits of results may differ. Install the same version.",

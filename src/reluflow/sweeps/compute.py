@@ -27,7 +27,7 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
-Answer = tuple[bytes, str, Mapping[str, Any], str, float]
+Answer = tuple[bytes, str, Mapping[str, Any], Mapping[str, Any], str, float]
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,15 @@ def compute_group(group: Sequence[Mapping[str, Any]], packages: Sequence[str]) -
 
 def _pack(done: Computed) -> Answer:
     if done.result is None:
-        return b"", "", {}, done.error, done.seconds
-    return done.result.body, done.result.status, done.result.values, "", done.seconds
+        return b"", "", {}, {}, done.error, done.seconds
+    result = done.result
+    return result.body, result.status, result.values, result.versions, "", done.seconds
 
 
 def unpack(point: Point, answer: Answer) -> Computed:
     """Inverse of what `compute_group` makes of one point."""
-    body, status, values, error, seconds = answer
-    result = None if error else Encoded(point, body, status, values)
+    body, status, values, versions, error, seconds = answer
+    result = None if error else Encoded(point, body, status, values, versions)
     return Computed(point, result, error, seconds=seconds)
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from os import PathLike
 from typing import Any
 
+from reluflow import files
 from reluflow.checks import whole
 from reluflow.engines.progress import bar
 from reluflow.errors import InputError
-from reluflow.sweeps import tasks
+from reluflow.sweeps import tasks, upkeep
 from reluflow.sweeps.compute import Computed, compute, pinned
 from reluflow.sweeps.outcome import FAILED_RUN
 from reluflow.sweeps.plan import Plan
@@ -43,6 +47,10 @@ class Summary:
         Points computed in this call, well or not; 0 if there was nothing to do.
     damaged : int
         Run files that did not pass their check and were put aside before the start.
+    outdated : int
+        Results of another numerics version, moved to ``older`` and computed again.
+    reused : mapping
+        For each set of versions, how many of the results that were there come from it.
     seconds : float
         Time of the call.
     """
@@ -54,7 +62,13 @@ class Summary:
     set_aside: int
     tried: int
     damaged: int
+    outdated: int
+    reused: Mapping[str, int]
     seconds: float
+
+    def reuse(self) -> str:
+        """What the results that were there before had been computed with."""
+        return "; ".join(f"{count} by {made}" for made, count in self.reused.items())
 
 
 class Tally:
@@ -63,7 +77,8 @@ class Tally:
     def __init__(self, planned: int) -> None:
         self.planned = planned
         self.done_before = self.computed = self.failed = self.set_aside = self.tried = 0
-        self.damaged = 0
+        self.damaged = self.outdated = 0
+        self.reused: Counter[str] = Counter()
         self.began = time.monotonic()
         self.pending: set[str] = set()
 
@@ -90,6 +105,8 @@ class Tally:
             set_aside=self.set_aside,
             tried=self.tried,
             damaged=self.damaged,
+            outdated=self.outdated,
+            reused=dict(self.reused),
             seconds=time.monotonic() - self.began,
         )
 
@@ -101,9 +118,10 @@ def execute(
     workers: int | None = None,
     cluster: str | None = None,
     retry_failed: bool = False,
+    fresh: bool = False,
     progress: bool = False,
 ) -> Summary:
-    """Compute the points of a plan that the store lacks.
+    """Compute the points of a plan that the store lacks, or has from another numerics version.
 
     Parameters
     ----------
@@ -118,6 +136,8 @@ def execute(
     retry_failed : bool
         Compute failed points, those set aside, and runs that the engine could not complete, once
         more.
+    fresh : bool
+        Compute every point again; results that are there are moved to the folder ``older``.
     progress : bool
         Show a bar on work over two seconds.
 
@@ -143,6 +163,8 @@ def execute(
     try:
         with _terminable(), store.writer():
             tally.damaged = len(store.refresh())
+            if fresh:
+                store.withdraw(plan.points)
             todo = _todo(plan.points, store, retry_failed, tally)
             with (
                 closing(_stream(todo, workers, cluster)) as batches,
@@ -154,7 +176,7 @@ def execute(
     except KeyboardInterrupt:
         raise Interrupted(
             f"stopped after {tally.tried} points of this call; all of them are stored in "
-            f"{store.path}. Run the same again to continue."
+            f"{store.path}. Run the same again{' without fresh' if fresh else ''} to continue."
         ) from None
     return tally.summary()
 
@@ -164,16 +186,23 @@ def _todo(
 ) -> Iterator[Point]:
     """The points to compute; the others are counted as they pass."""
     checked: set[str] = set()
+    now = files.numerics_of(files.versions())
     with store.writer() as index:
         for point in points:
             if point.task not in checked:
                 tasks.resolve(point.task)
                 checked.add(point.task)
-            status = index.status(point.id)
+            status, made = index.made(point.id) or (None, "{}")
+            if status is not None and point.id not in tally.pending and _numerics(made) != now:
+                upkeep.withdraw(store.path, point.id, index)
+                tally.outdated += status not in (FAILED, SET_ASIDE)
+                status = None
             again = retry_failed and status == FAILED_RUN
             lacking = status in (None, FAILED, SET_ASIDE) or again
             if point.id in tally.pending or not lacking:
                 tally.done_before += 1
+                if status is not None:
+                    tally.reused[_made_by(made)] += 1
             elif status is None or retry_failed:
                 tally.pending.add(point.id)
                 yield point
@@ -181,6 +210,17 @@ def _todo(
                 tally.failed += 1
             else:
                 tally.set_aside += 1
+
+
+@lru_cache(maxsize=64)
+def _numerics(made: str) -> int:
+    """The numerics version among versions in JSON."""
+    return files.numerics_of(json.loads(made))
+
+
+@lru_cache(maxsize=64)
+def _made_by(made: str) -> str:
+    return files.made_by(json.loads(made))
 
 
 def _stream(

@@ -18,17 +18,17 @@ from typing import Any
 from reluflow.errors import FileError
 from reluflow.sweeps.point import canonical
 
-VERSION = 1
+VERSION = 2
 PAGE = 900  # SQLite takes at least 999 values in one question
 COMMIT_S = 1.0
 WAIT_S = 30.0
 _TABLE = """
 CREATE TABLE points (
     id TEXT PRIMARY KEY, task TEXT, parameters TEXT, seed INTEGER, status TEXT, scalars TEXT,
-    error TEXT, size_bytes INTEGER, time_ns INTEGER
+    error TEXT, versions TEXT, size_bytes INTEGER, time_ns INTEGER
 ) WITHOUT ROWID
 """
-_READ = "SELECT id, task, parameters, seed, status, scalars, error FROM points "
+_READ = "SELECT id, task, parameters, seed, status, scalars, error, versions FROM points "
 
 
 class DamagedIndexError(Exception):
@@ -46,6 +46,7 @@ class Row:
     status: str
     scalars: str
     error: str
+    versions: str
     size_bytes: int
     time_ns: int
 
@@ -62,7 +63,7 @@ class Index:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN")
         self._connection.execute(
-            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row)
+            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row)
         )
         if time.monotonic() - self._last_commit > COMMIT_S:
             self.commit()
@@ -85,6 +86,13 @@ class Index:
             "SELECT status FROM points WHERE id = ?", (point_id,)
         ).fetchone()
         return None if found is None else str(found[0])
+
+    def made(self, point_id: str) -> tuple[str, str] | None:
+        """How a point ended and, as JSON, with which versions; None if it is not there."""
+        found = self._connection.execute(
+            "SELECT status, versions FROM points WHERE id = ?", (point_id,)
+        ).fetchone()
+        return None if found is None else (str(found[0]), str(found[1]))
 
     def stamps(self, prefix: str) -> dict[str, tuple[str, int, int]]:
         """Status, size and time of the file of each point whose id starts with ``prefix``."""
@@ -123,6 +131,7 @@ def row_of(
     *,
     values: Mapping[str, Any] | None = None,
     error: str = "",
+    versions: Mapping[str, Any] | None = None,
 ) -> Row:
     """The row of a point, its outcome and the size and time of its file."""
     return Row(
@@ -133,6 +142,7 @@ def row_of(
         status=status,
         scalars=canonical(values or {}),
         error=error,
+        versions=canonical(versions or {}),
         size_bytes=stamp[0],
         time_ns=stamp[1],
     )
@@ -177,7 +187,7 @@ def opened(path: Path, *, fresh: bool = False, check: bool = False) -> Iterator[
 
 
 def _as_dict(found: tuple[Any, ...]) -> dict[str, Any]:
-    point_id, task, parameters, seed, status, scalars, error = found
+    point_id, task, parameters, seed, status, scalars, error, versions = found
     return {
         "id": point_id,
         "task": task,
@@ -186,4 +196,5 @@ def _as_dict(found: tuple[Any, ...]) -> dict[str, Any]:
         "status": status,
         "scalars": json.loads(scalars),
         "error": error,
+        "versions": json.loads(versions),
     }

@@ -41,12 +41,15 @@ class Result:
         Its arrays; empty for a run.
     run : Trajectory or None
         The run, if the task returned one.
+    versions : mapping
+        Of the software that computed it.
     """
 
     point: Point
     values: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     run: Trajectory | None = None
+    versions: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
@@ -64,6 +67,7 @@ class Encoded:
     body: bytes
     status: str
     values: Mapping[str, Any]
+    versions: Mapping[str, Any]
 
 
 def encode(point: Point, outcome: Any) -> Encoded:
@@ -78,7 +82,7 @@ def encode(point: Point, outcome: Any) -> Encoded:
         body = files.encode("result", fields, result.arrays)
     else:
         body = _run_bytes(point, result.run)
-    return Encoded(point, body, result.status, result.values)
+    return Encoded(point, body, result.status, result.values, files.versions())
 
 
 def as_result(point: Point, outcome: Any) -> Result:
@@ -127,10 +131,12 @@ def read(path: Path) -> Result:
         if manifest["kind"] == "trajectory":
             run = load(path)
             point = Point.from_dict(run.provenance["point"])
-            result = Result(point, run_values(run), run=run)
+            made = dict(run.provenance.get("versions", {}))
+            result = Result(point, run_values(run), run=run, versions=made)
         elif manifest["kind"] == "result":
             point = Point.from_dict(fields["point"])
-            result = Result(point, dict(fields["values"]), arrays)
+            made = dict(fields.get("provenance", {}).get("versions", {}))
+            result = Result(point, dict(fields["values"]), arrays, versions=made)
         else:
             raise FileError(f"{path} holds a {manifest['kind']}, not a result. Remove it.")
         if point.id != path.stem:

@@ -5,6 +5,7 @@
     runs/ab/<id>.rf        one checked run file for each finished point
     failures/<id>.json     the point and the error of each failed one
     damaged/               files that did not pass their check, kept aside
+    older/                 results of another numerics version that were computed again
     index.sqlite           a row for each point, rebuilt from the files when needed
     lock                   held by the one program that writes
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,7 +28,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reluflow import files
-from reluflow.errors import FileError, InputError
+from reluflow.errors import FileError, InputError, ReluflowWarning
 from reluflow.sweeps import outcome, upkeep
 from reluflow.sweeps.index import PAGE, DamagedIndexError, Index, opened, row_of
 from reluflow.sweeps.lock import exclusive
@@ -92,8 +94,26 @@ class Store:
         )
 
     def results(self, points: Iterable[Point]) -> Iterator[Result]:
-        """The results of these points in this order; points without one are left out."""
-        return (self.load(point) for point in points if self.has(point))
+        """The results of these points in this order; points without one are left out.
+
+        Results of different numerics versions are not comparable: they come with a warning.
+        """
+        seen: set[int] = set()
+        for point in points:
+            if not self.has(point):
+                continue
+            result = self.load(point)
+            numerics = files.numerics_of(result.versions)
+            if len(seen | {numerics}) == 2 and numerics not in seen:
+                warnings.warn(
+                    f"{self.path} holds results of numerics versions {min(seen)} and {numerics}, "
+                    "which differ by more than rounding. Run the sweep again: it computes those "
+                    "of another version.",
+                    ReluflowWarning,
+                    stacklevel=2,
+                )
+            seen.add(numerics)
+            yield result
 
     def put(self, point: Point, result: Any) -> None:
         """Store what a task returned for a point."""
@@ -111,21 +131,39 @@ class Store:
             for item, path in zip(finished, paths, strict=True):
                 point, now = item.point, upkeep.stamp(path)
                 upkeep.failure_path(self.path, point.id).unlink(missing_ok=True)
-                index.put(row_of(point.to_dict(), point.id, item.status, now, values=item.values))
+                index.put(
+                    row_of(
+                        point.to_dict(),
+                        point.id,
+                        item.status,
+                        now,
+                        values=item.values,
+                        versions=item.versions,
+                    )
+                )
 
     def fail(self, point: Point, error: str, *, set_aside: bool = False) -> None:
         """Store the error of a point; ``set_aside`` if it ended its worker instead of raising."""
         status = upkeep.SET_ASIDE if set_aside else upkeep.FAILED
-        text = json.dumps({**point.to_dict(), "status": status, "error": error}, indent=1)
+        made = files.versions()
+        known = {**point.to_dict(), "status": status, "error": error, "versions": made}
         path = upkeep.failure_path(self.path, point.id)
         with self.writer() as index:
-            files.write_bytes(path, text.encode())
-            index.put(row_of(point.to_dict(), point.id, status, upkeep.stamp(path), error=error))
+            files.write_bytes(path, json.dumps(known, indent=1).encode())
+            now = upkeep.stamp(path)
+            index.put(row_of(point.to_dict(), point.id, status, now, error=error, versions=made))
+
+    def withdraw(self, points: Iterable[Point]) -> None:
+        """Take these points out of the store; their results are kept in ``older``."""
+        with self.writer() as index:
+            for point in points:
+                if index.status(point.id) is not None:
+                    upkeep.withdraw(self.path, point.id, index)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every point in the order of ids, read in pages: memory does not grow with the store.
 
-        Each row is a dict with ``id, task, parameters, seed, status, scalars, error``.
+        Each row is a dict with ``id, task, parameters, seed, status, scalars, error, versions``.
         """
         if not self.path.is_dir():
             return

@@ -14,6 +14,7 @@ from reluflow.sweeps import outcome
 from reluflow.sweeps.index import Index, row_of
 
 FAILED, SET_ASIDE = "failed", "set_aside"  # points without a result
+DAMAGED, OLDER = "damaged", "older"
 RETRY_S = 0.1
 _PREFIXES = [f"{k:02x}" for k in range(256)]
 
@@ -53,11 +54,20 @@ def read(path: Path) -> outcome.Result:
         return outcome.read(path)
 
 
-def put_aside(root: Path, path: Path, index: Index) -> Path:
-    """Move a damaged file to ``damaged``, never over another one, and forget its row."""
+def withdraw(root: Path, point_id: str, index: Index) -> None:
+    """Take the result and the error of a point out of the store; a result goes to ``older``."""
+    path = run_path(root, point_id)
+    if path.is_file():
+        put_aside(root, path, index, OLDER)
+    failure_path(root, point_id).unlink(missing_ok=True)
+    index.remove(point_id)
+
+
+def put_aside(root: Path, path: Path, index: Index, name: str = DAMAGED) -> Path:
+    """Move a file to the folder ``name``, never over another one, and forget its row."""
     if not os.access(path, os.R_OK):
         raise FileError(f"cannot read {path} (Permission denied). Change its permissions.")
-    folder = root / "damaged"
+    folder = root / name
     try:
         folder.mkdir(exist_ok=True)
         target, k = folder / path.name, 0
@@ -67,7 +77,7 @@ def put_aside(root: Path, path: Path, index: Index) -> Path:
         os.replace(path, target)
     except OSError as error:
         raise FileError(
-            f"{path} is damaged and cannot be moved aside ({error.strerror}). Remove it."
+            f"{path} cannot be moved to {name} ({error.strerror}). Remove it."
         ) from None
     index.remove(path.stem)
     return target
@@ -86,7 +96,16 @@ def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
             damaged.append(put_aside(root, path, index))
             continue
         point = result.point.to_dict()
-        index.put(row_of(point, path.stem, result.status, now, values=result.values))
+        index.put(
+            row_of(
+                point,
+                path.stem,
+                result.status,
+                now,
+                values=result.values,
+                versions=result.versions,
+            )
+        )
     for name, (status, *_) in known.items():
         is_failure = status in (FAILED, SET_ASIDE)
         if not (failure_path(root, name).exists() if is_failure else name in seen):
@@ -106,7 +125,8 @@ def _refresh_failures(root: Path, index: Index) -> list[Path]:
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
             status = choice(stored["status"], "status", (FAILED, SET_ASIDE))
-            row = row_of(stored, path.stem, status, now, error=str(stored["error"]))
+            made = dict(stored.get("versions", {}))
+            row = row_of(stored, path.stem, status, now, error=str(stored["error"]), versions=made)
         except (LookupError, TypeError, ValueError):
             damaged.append(put_aside(root, path, index))
             continue

@@ -8,14 +8,12 @@ over the polynomial through the values of :math:`\phi` at the nodes of a step, a
 from __future__ import annotations
 
 import numpy as np
-from numpy.polynomial import legendre
 
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.losses import Square, logsumexp
-
-_POINTS, _WEIGHTS = legendre.leggauss(12)
+from reluflow.quadrature import GAUSS_12, GAUSS_12_WEIGHTS
 
 
 def log_slowness(problem: Problem, h: Array) -> float:
@@ -37,8 +35,8 @@ def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
     slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
     depth = int(np.clip(np.ceil(np.log2(max(float(slopes.max()) * tau, 1.0))), 0, 60))
     edges = tau * np.concatenate([1.0 - 0.5 ** np.arange(depth + 1), [1.0]])
-    half = 0.5 * np.diff(edges)
-    at = (edges[:-1, None] + half[:, None] * (1.0 + _POINTS)).ravel()
+    widths = np.diff(edges)
+    at = (edges[:-1, None] + widths[:, None] * GAUSS_12).ravel()
     phi = tableau.lagrange_matrix(tableau.START_RADAU, at) @ slowness
-    weights = (half[:, None] * _WEIGHTS).ravel()
+    weights = (widths[:, None] * GAUSS_12_WEIGHTS).ravel()
     return logsumexp(phi + np.log(weights)) + float(np.log(step))

@@ -12,30 +12,14 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import legendre, polynomial
+from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.layout import Tables
+from reluflow.quadrature import GAUSS_4, RADAU_4
 
 STAGES = 4
-
-
-def _radau_nodes(stages: int) -> Array:
-    """Right Radau nodes on (0, 1]: roots of ``P_S - P_{S-1}``, polished by Newton."""
-    series = np.zeros(stages + 1)
-    series[stages], series[stages - 1] = 1.0, -1.0
-    roots = np.sort(legendre.legroots(series))
-    for _ in range(3):
-        roots = roots - legendre.legval(roots, series) / legendre.legval(
-            roots, legendre.legder(series)
-        )
-    roots[-1] = 1.0
-    return 0.5 * (1.0 + roots)
-
-
-def _gauss_nodes(stages: int) -> Array:
-    return np.asarray(0.5 * (1.0 + legendre.leggauss(stages)[0]))
 
 
 def _lagrange(nodes: Array) -> list[Array]:
@@ -74,9 +58,9 @@ def _bernstein(coefficients: NDArray[Any], degree: int) -> Array:
     )
 
 
-RADAU = _radau_nodes(STAGES)
+RADAU = RADAU_4
 RADAU_A = _integrals(RADAU, RADAU)
-GAUSS = _gauss_nodes(STAGES)
+GAUSS = GAUSS_4
 GAUSS_A = _integrals(GAUSS, GAUSS)
 GAUSS_B = _integrals(GAUSS, np.array([1.0]))[0]
 # forces at 0 and at the Gauss nodes from their values at the Radau nodes
