@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 
-from reluflow.sweeps import Plan, Point, allow
+from reluflow.sweeps import Plan, Point, allow, seeded
 
 allow("sweeps")
 LOG = "RELUFLOW_TEST_LOG"
@@ -75,9 +76,41 @@ def returns_an_object(parameters, seed):
     return {"x": object()}
 
 
+def paths():
+    """The search path of a process that is to find reluflow and these tests."""
+    return os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+
+
+def hear_interrupts():
+    """Undo an inherited "ignore" (a background shell gives it), so that Ctrl-C can be tested."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def worker_processes():
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def listening(pid=None):
+    """Addresses and ports at which a process and its children can be reached."""
+    found = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    sockets = [socket for process in found for socket in process.net_connections("tcp")]
+    return {tuple(socket.laddr) for socket in sockets if socket.status == "LISTEN"}
+
+
 def plan(task, count, **more):
     points = [Point(f"sweeps.helpers:{task}", {"x": x, **more}, seed=x) for x in range(count)]
     return Plan.of(task, points)
+
+
+def training(count):
+    """Points of about 50 ms each, nearly all of it in compiled code."""
+    document = {
+        "data": {"generator": "centred", "d": 4},
+        "network": {"init": "balanced", "width": 8, "log_scale": -3.0},
+        "engine": {"name": "descent", "lr": 1e-4, "steps": 10_000, "record": 3},
+    }
+    return Plan.of("training", (seeded("train", document, 0, k) for k in range(count)))
 
 
 def contents(store):

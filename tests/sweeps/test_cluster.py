@@ -8,19 +8,24 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
-import psutil
 import pytest
 from distributed import LocalCluster
 
-from reluflow.errors import InputError
+from reluflow.errors import InputError, ReluflowWarning
 from reluflow.sweeps import Interrupted, Plan, Store, cluster, dispatch, execute
 from reluflow.sweeps.compute import Computed
 from reluflow.sweeps.outcome import Encoded
-from sweeps.helpers import LOG, SWEEP, computed, contents, plan
-
-TESTS = Path(__file__).parents[1]
+from sweeps.helpers import (
+    LOG,
+    SWEEP,
+    computed,
+    contents,
+    listening,
+    paths,
+    plan,
+    worker_processes,
+)
 
 
 @pytest.fixture
@@ -34,18 +39,6 @@ def mixed():
     """Runs, results and failures in one plan."""
     points = [*Plan.parse(SWEEP).points, *plan("square", 12).points, *plan("leaves", 1).points]
     return Plan.of("mixed", points)
-
-
-def worker_processes():
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-
-
-def listening():
-    """Addresses at which this process and its workers can be reached."""
-    found = [psutil.Process(), *worker_processes()]
-    sockets = [socket for process in found for socket in process.net_connections("tcp")]
-    return {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +62,8 @@ def test_local_workers_give_the_bytes_of_an_inline_run(tmp_path, inline, workers
 
 @pytest.fixture
 def scheduler(tmp_path):
-    """A scheduler and a worker as a user starts them, without any setting of ours."""
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "OMP_NUM_THREADS": "2"}
+    """An open scheduler and a worker as a user starts them, without any setting of ours."""
+    environment = {**os.environ, "PYTHONPATH": paths(), "OMP_NUM_THREADS": "2"}
     place = tmp_path / "scheduler.json"
     options = ["--scheduler-file", place, "--dashboard-address", "127.0.0.1:0"]
     command = [sys.executable, "-W", "ignore", "-m", "distributed.cli.dask_scheduler"]
@@ -90,15 +83,19 @@ def scheduler(tmp_path):
         process.wait()
 
 
-def test_a_scheduler_started_elsewhere_gives_the_same_bytes(tmp_path, inline, scheduler):
-    summary = execute(mixed(), tmp_path / "s", cluster=scheduler)
+def test_an_open_scheduler_gives_the_same_bytes_with_a_warning(tmp_path, inline, scheduler):
+    with pytest.warns(ReluflowWarning, match="takes work from anybody who can reach it"):
+        summary = execute(mixed(), tmp_path / "s", cluster=scheduler)
     assert (summary.computed, summary.failed) == (20, 1)
     assert contents(tmp_path / "s") == contents(inline)
 
 
 def test_no_scheduler_at_the_address(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 0.2)
-    with pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"):
+    with (
+        pytest.warns(ReluflowWarning, match="anybody"),
+        pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"),
+    ):
         execute(plan("square", 1), tmp_path, cluster="tcp://127.0.0.1:9")
 
 
@@ -106,6 +103,7 @@ def test_a_scheduler_without_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 1.0)
     with (
         LocalCluster(n_workers=0, protocol="tcp", dashboard_address="127.0.0.1:0") as empty,
+        pytest.warns(ReluflowWarning, match="anybody"),
         pytest.raises(InputError, match=r"has no workers\. Start some with `dask worker tcp"),
     ):
         execute(plan("square", 1), tmp_path, cluster=empty.scheduler_address)
@@ -201,7 +199,7 @@ def test_a_signal_ends_busy_workers(tmp_path, log):
     thread.join()
     print(f"stopped after {took:.2f} s (aim: below 5)")
     assert worker_processes() == []
-    assert heard == {"127.0.0.1"}
+    assert {address for address, _ in heard} == {"127.0.0.1"}
     assert took < 60  # ten minutes if it had waited
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from reluflow.cli.app import app
 from reluflow.sweeps import Plan, Store
 from reluflow.sweeps.summary import summarise
-from sweeps.helpers import SWEEP, contents
+from sweeps.helpers import SWEEP, contents, hear_interrupts
 
 ROOT = Path(__file__).parents[2]
 SLOW = SWEEP.replace("steps = 30", "steps = 20_000_000").replace("lr = 0.05", "lr = 1e-9")
@@ -102,6 +102,7 @@ def test_a_stopped_sweep_says_how_to_go_on(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     lock = tmp_path / "s" / "index.sqlite"
     while not lock.exists():

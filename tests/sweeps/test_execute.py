@@ -12,7 +12,7 @@ import reluflow.engines.progress
 from reluflow.errors import FileError, InputError, ReluflowWarning
 from reluflow.sweeps import Interrupted, Plan, Point, Store, execute
 from reluflow.sweeps.compute import ONE_THREAD, pinned
-from sweeps.helpers import LOG, SWEEP, computed, contents, plan
+from sweeps.helpers import LOG, SWEEP, computed, contents, hear_interrupts, plan
 
 
 @pytest.fixture
@@ -159,6 +159,7 @@ def test_workers_without_dask_name_the_extra(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_and_the_rest_is_done_later(tmp_path, log, number):
+    hear_interrupts()
     before = signal.getsignal(signal.SIGTERM)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
     timer.start()

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Cluster, RetryFailed, Seed, Workers
+from reluflow.cli.common import Cluster, RetryFailed, Seed, TlsCa, TlsCert, TlsKey, Workers
 from reluflow.cli.guard import Debug, guarded
+from reluflow.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from reluflow.sweeps import Plan, Store, Summary
+    from reluflow.sweeps import Certificates, Plan, Store, Summary
 
 ROWS = 20
 
@@ -28,6 +29,9 @@ def sweep(
     seed: Seed = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     retry_failed: RetryFailed = False,
     debug: Debug = False,
 ) -> None:
@@ -44,6 +48,7 @@ def sweep(
             store,
             workers=workers,
             cluster=cluster,
+            certificates=certificates(tls_ca, tls_cert, tls_key),
             retry_failed=retry_failed,
             progress=sys.stderr.isatty(),
         )
@@ -53,6 +58,20 @@ def sweep(
     Console().print(table(plan, store))
     for line in words(summary, store):
         typer.echo(line)
+
+
+def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Certificates | None:
+    """The three files of the caller, all of them or none."""
+    from reluflow.sweeps import Certificates
+
+    if ca is None and cert is None and key is None:
+        return None
+    if ca is None or cert is None or key is None:
+        raise InputError(
+            "--tls-ca, --tls-cert and --tls-key belong together, and not all are given. Add the "
+            "others."
+        )
+    return Certificates(ca, cert, key)
 
 
 def words(summary: Summary, store: Store) -> list[str]:

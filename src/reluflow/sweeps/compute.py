@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from reluflow import interrupts
 from reluflow.errors import ReluflowError, ReluflowWarning
 from reluflow.sweeps import tasks
 from reluflow.sweeps.outcome import Encoded, encode
@@ -41,10 +42,16 @@ class Computed:
 
 
 def compute(point: Point) -> Computed:
-    """Run the task of a point; any exception it raises is caught and kept as text."""
+    """Run the task of a point; any exception it raises is caught and kept as text.
+
+    A signal is nothing of the point's: it is raised, whatever the task made of it, and a result
+    that came after it is not trusted.
+    """
     began = time.perf_counter()
     try:
-        done = encode(point, tasks.resolve(point.task)(point.parameters, point.seed))
+        with interrupts.deferred() as pending:
+            done = encode(point, tasks.resolve(point.task)(point.parameters, point.seed))
+            pending.check()
     except KeyboardInterrupt:
         raise
     except ReluflowError as error:

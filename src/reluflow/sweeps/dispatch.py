@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from reluflow import interrupts
 from reluflow.errors import InputError, ReluflowError
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import Computed, compute_group, unpack
@@ -28,6 +29,7 @@ ATTEMPTS = 3
 GROUP_S = 1.5
 GROUP_BYTES = 16 * 2**20
 GROUP_LIMIT = 500
+WAIT_S = 0.2  # between two looks at the signals
 LOOK_S = 5.0  # between two looks at the number of workers
 ABSENT_S = 20.0  # without any worker: a new one takes a few seconds to start
 
@@ -77,17 +79,23 @@ class Dispatcher:
         self._under_way.clear()
         self._fill()
         while self._under_way:
-            try:
-                future = self._finished.get(timeout=LOOK_S)
-            except queue.Empty:
-                self._workers()
-                if time.monotonic() - self._seen > ABSENT_S:
-                    raise NoWorkersError from None
-                continue
-            done = self._collect(future, self._under_way.pop(future))
-            self._fill()
+            with interrupts.deferred() as pending:
+                pending.check()
+                done = self._next()
+                self._fill()
             if done:
                 yield done
+
+    def _next(self) -> list[Computed]:
+        """Wait a moment for a group to end; what became of its points."""
+        try:
+            future = self._finished.get(timeout=WAIT_S)
+        except queue.Empty:
+            self._workers()
+            if time.monotonic() - self._seen > ABSENT_S:
+                raise NoWorkersError from None
+            return []
+        return self._collect(future, self._under_way.pop(future))
 
     def _fill(self) -> None:
         width = self._workers()

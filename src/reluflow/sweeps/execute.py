@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
+from reluflow import interrupts
 from reluflow.checks import whole
 from reluflow.engines.progress import bar
 from reluflow.errors import InputError
+from reluflow.interrupts import Interrupted
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import Computed, compute, pinned
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point
+from reluflow.sweeps.security import Certificates
 from reluflow.sweeps.store import Store
 from reluflow.sweeps.upkeep import FAILED, SET_ASIDE
-
-
-class Interrupted(KeyboardInterrupt):
-    """A sweep was stopped by a signal; what was finished is stored, and it can be continued."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +96,7 @@ def execute(
     *,
     workers: int | None = None,
     cluster: str | None = None,
+    certificates: Certificates | None = None,
     retry_failed: bool = False,
     progress: bool = False,
 ) -> Summary:
@@ -113,7 +111,9 @@ def execute(
     workers : int, optional
         Processes of this machine: one for each core by default; 0 computes in this process.
     cluster : str, optional
-        Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786", instead of ``workers``.
+        Address of a running Dask scheduler, such as "tls://10.0.0.1:8786", instead of ``workers``.
+    certificates : Certificates, optional
+        What opens a ``tls://`` address; those of Dask's configuration by default.
     retry_failed : bool
         Compute failed points, and those set aside, once more.
     progress : bool
@@ -139,20 +139,22 @@ def execute(
     store = store if isinstance(store, Store) else Store(store)
     tally = Tally(len(plan))
     try:
-        with _terminable(), store.writer():
+        with interrupts.deferred(grace=None) as pending, store.writer():
             tally.damaged = len(store.refresh())
             todo = _todo(plan.points, store, retry_failed, tally)
             with (
-                closing(_stream(todo, workers, cluster)) as batches,
+                closing(_stream(todo, workers, cluster, certificates)) as batches,
                 bar(progress, plan.name, tally.planned) as update,
             ):
                 for batch in batches:
                     _keep(batch, store, tally)
                     update(tally.counted, note=tally.note())
-    except KeyboardInterrupt:
+                    pending.check()
+    except KeyboardInterrupt as error:
         raise Interrupted(
             f"stopped after {tally.tried} points of this call; all of them are stored in "
-            f"{store.path}. Run the same again to continue."
+            f"{store.path}. Run the same again to continue.",
+            signal=getattr(error, "signal", signal.SIGINT),
         ) from None
     return tally.summary()
 
@@ -164,6 +166,7 @@ def _todo(
     checked: set[str] = set()
     with store.writer() as index:
         for point in points:
+            interrupts.check()
             if point.task not in checked:
                 tasks.resolve(point.task)
                 checked.add(point.task)
@@ -180,7 +183,10 @@ def _todo(
 
 
 def _stream(
-    todo: Iterator[Point], workers: int | None, cluster: str | None
+    todo: Iterator[Point],
+    workers: int | None,
+    cluster: str | None,
+    certificates: Certificates | None,
 ) -> Generator[list[Computed], None, None]:
     """Outcomes as they come, in any order."""
     first = next(todo, None)
@@ -194,7 +200,7 @@ def _stream(
     else:
         from reluflow.sweeps.cluster import compute_on
 
-        with closing(compute_on(points, workers, cluster)) as batches:
+        with closing(compute_on(points, workers, cluster, certificates)) as batches:
             yield from batches
 
 
@@ -214,20 +220,3 @@ def _keep(batch: list[Computed], store: Store, tally: Tally) -> None:
         tally.computed += item.result is not None
         tally.set_aside += item.is_set_aside
         tally.failed += item.result is None and not item.is_set_aside
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM (a scheduler's end of time) stop the sweep as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise Interrupted
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

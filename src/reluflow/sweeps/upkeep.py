@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from reluflow import interrupts
 from reluflow.checks import choice
 from reluflow.errors import FileError
 from reluflow.sweeps import outcome
@@ -74,6 +75,7 @@ def put_aside(root: Path, path: Path, index: Index) -> Path:
 
 
 def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
+    interrupts.check()
     known, damaged, seen = index.stamps(prefix), [], set()
     for path in _files(root / "runs" / prefix, ".rf"):
         seen.add(path.stem)
