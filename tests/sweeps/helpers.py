@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -64,6 +65,38 @@ def deadly(parameters, seed):
     return {"square": parameters["x"] ** 2}
 
 
+def hangs(parameters, seed):
+    """Never return from the point named ``bad``, in C code that lets no other thread run."""
+    note(parameters)
+    if parameters["x"] == parameters["bad"]:
+        re.match(r"(a+)+$", "a" * 60 + "b")
+    return {"square": parameters["x"] ** 2}
+
+
+def grows(parameters, seed):
+    """Need more and more memory in the point named ``bad``."""
+    kept = []
+    while parameters["x"] == parameters["bad"]:
+        kept.append(np.ones(2_000_000))
+        time.sleep(0.01)
+    return {"square": parameters["x"] ** 2}
+
+
+def compiles(parameters, seed):
+    """Compile for longer than the computation takes."""
+    import numba
+
+    @numba.njit
+    def add(x):
+        return x + 1
+
+    began = time.monotonic()
+    with numba.core.event.trigger_event("numba:compile"):
+        while time.monotonic() - began < parameters["compile_s"]:
+            add.recompile() if add.signatures else add(1)
+    return {"x": add(parameters["x"])}
+
+
 def leaves(parameters, seed):
     raise SystemExit(3)
 
@@ -98,9 +131,9 @@ def listening(pid=None):
     return {tuple(socket.laddr) for socket in sockets if socket.status == "LISTEN"}
 
 
-def plan(task, count, **more):
+def plan(task, count, limits=None, **more):
     points = [Point(f"sweeps.helpers:{task}", {"x": x, **more}, seed=x) for x in range(count)]
-    return Plan.of(task, points)
+    return Plan.of(task, points, limits=limits)
 
 
 def training(count):

@@ -15,6 +15,7 @@ from distributed import LocalCluster
 from reluflow.errors import InputError, ReluflowWarning
 from reluflow.sweeps import Interrupted, Plan, Store, cluster, dispatch, execute
 from reluflow.sweeps.compute import Computed
+from reluflow.sweeps.heartbeat import Heart
 from reluflow.sweeps.outcome import Encoded
 from sweeps.helpers import (
     LOG,
@@ -232,18 +233,22 @@ class Client:
     def nthreads(self):
         return {"w": self.threads}
 
-    def submit(self, function, payload, packages, pure):
+    def submit(self, function, payload, packages, limits, pure):
         from distributed import KilledWorker
 
         self.groups.append([point["parameters"]["x"] for point in payload])
         if self.deadly in self.groups[-1]:
             return Future(KilledWorker("t", None, self.allowed))
-        return Future([(b"x" * self.size, "done", {}, "", self.seconds) for _ in payload])
+        return Future([(b"x" * self.size, "done", {}, "", False, self.seconds) for _ in payload])
+
+
+def heart():
+    return Heart(lambda pulse: None)
 
 
 def outcomes(client, count):
-    return [item for batch in dispatch.Dispatcher(plan("square", count).points).outcomes(client)
-            for item in batch]  # fmt: skip
+    dispatcher = dispatch.Dispatcher(plan("square", count).points, heart())
+    return [item for batch in dispatcher.outcomes(client) for item in batch]
 
 
 def test_short_points_travel_together_and_long_ones_alone():
@@ -268,7 +273,7 @@ def test_points_under_way_are_bounded():
             yield point
 
     client = Client(threads=3, seconds=5.0)
-    stream = dispatch.Dispatcher(points()).outcomes(client)
+    stream = dispatch.Dispatcher(points(), heart()).outcomes(client)
     for k in range(1, 20):
         next(stream)
         assert len(read) <= k + 2 * 3
@@ -293,7 +298,7 @@ def test_the_guilty_point_is_found_in_its_group(allowed, deaths):
 def test_points_of_workers_that_never_came_back_are_handed_out_again(monkeypatch):
     monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
     monkeypatch.setattr(dispatch, "ABSENT_S", 0.03)
-    dispatcher, found = dispatch.Dispatcher(plan("square", 30).points), []
+    dispatcher, found = dispatch.Dispatcher(plan("square", 30).points, heart()), []
     gone = Client(seconds=0.1)
     stream = dispatcher.outcomes(gone)
     found += next(stream)

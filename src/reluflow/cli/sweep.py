@@ -33,15 +33,24 @@ def sweep(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
     retry_failed: RetryFailed = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Compute nothing; say how the sweep stands.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
     from rich.console import Console
 
     from reluflow.sweeps import Interrupted, Plan, Store, execute
+    from reluflow.sweeps.status import culprits
+    from reluflow.sweeps.status import words as status_words
 
     plan = Plan.load(file, seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
+    if status:
+        for line in status_words(plan, store):
+            typer.echo(line)
+        return
     try:
         summary = execute(
             plan,
@@ -57,6 +66,8 @@ def sweep(
         raise typer.Exit(130) from None
     Console().print(table(plan, store))
     for line in words(summary, store):
+        typer.echo(line)
+    for line in culprits(plan, store) if summary.set_aside else ():
         typer.echo(line)
 
 
@@ -90,7 +101,7 @@ def words(summary: Summary, store: Store) -> list[str]:
         )
     else:
         lines.append(f"nothing to do: all {summary.planned} points have been computed before")
-    for count, what in ((summary.failed, "failed"), (summary.set_aside, "ended their worker")):
+    for count, what in ((summary.failed, "failed"), (summary.set_aside, "were set aside")):
         if count:
             lines.append(
                 f"{count} points {what}; errors are in {store.path / 'failures'}, and "

@@ -5,6 +5,7 @@
 
 from reluflow.interrupts import Interrupted
 from reluflow.sweeps.execute import Summary, execute
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.outcome import Result
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point, derived_seed, seeded
@@ -15,6 +16,7 @@ from reluflow.sweeps.tasks import allow
 __all__ = [
     "Certificates",
     "Interrupted",
+    "Limits",
     "Plan",
     "Point",
     "Result",

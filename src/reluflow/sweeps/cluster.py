@@ -15,12 +15,15 @@ import tempfile
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from reluflow import files, interrupts
 from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
 from reluflow.sweeps.compute import ONE_THREAD, Computed
 from reluflow.sweeps.dispatch import ATTEMPTS, ClusterError, Dispatcher, NoWorkersError
+from reluflow.sweeps.heartbeat import Heart
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
 from reluflow.sweeps.security import CLOSED, PRELOAD, Certificates, of_caller, temporary
 
@@ -29,13 +32,19 @@ CLOSE_S = 3
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+")
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where points are computed: as many processes of this machine, or a cluster."""
+
+    workers: int | None = None
+    cluster: str | None = None
+    certificates: Certificates | None = None
+
+
 def compute_on(
-    points: Iterator[Point],
-    workers: int | None,
-    address: str | None = None,
-    certificates: Certificates | None = None,
+    points: Iterator[Point], place: Place, limits: Limits | None, heart: Heart
 ) -> Generator[list[Computed], None, None]:
-    """Compute points on ``workers`` local processes, or on the cluster at ``address``."""
+    """Compute points on local processes, or on a cluster."""
     try:
         import distributed  # noqa: F401
     except ImportError:
@@ -43,12 +52,12 @@ def compute_on(
             "workers need Dask. Install it with: pip install 'reluflow[sweep]', or compute in "
             "this process with workers=0 (--workers 0)."
         ) from None
-    dispatcher = Dispatcher(points)
+    dispatcher = Dispatcher(points, heart, limits)
     while True:
         session = (
-            _local(workers or os.cpu_count() or 1)
-            if address is None
-            else _remote(address, certificates)
+            _local(place.workers or os.cpu_count() or 1)
+            if place.cluster is None
+            else _remote(place.cluster, place.certificates)
         )
         try:
             with session as client, closing(dispatcher.outcomes(client)) as batches:

@@ -23,6 +23,8 @@ from reluflow import interrupts
 from reluflow.errors import InputError, ReluflowError
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import Computed, compute_group, unpack
+from reluflow.sweeps.heartbeat import Heart
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
 
 ATTEMPTS = 3
@@ -57,10 +59,16 @@ class Dispatcher:
     ----------
     points : iterator of Point
         What to compute; read only as far as needed.
+    heart : Heart
+        Is told what is under way.
+    limits : Limits, optional
+        What each may use.
     """
 
-    def __init__(self, points: Iterator[Point]) -> None:
+    def __init__(self, points: Iterator[Point], heart: Heart, limits: Limits | None = None) -> None:
+        self._heart = heart
         self._client: Any = None
+        self._limits = None if limits is None else limits.to_dict()
         self._points = points
         self._first: deque[Group] = deque()
         self._under_way: dict[Any, Group] = {}
@@ -70,6 +78,8 @@ class Dispatcher:
 
     def outcomes(self, client: Any) -> Generator[list[Computed], None, None]:
         """Yield outcomes as groups end; the next group is on its way before they are stored.
+
+        While nothing ends, an empty list comes now and then.
 
         Raises `NoWorkersError` when the client loses its last worker; call it again with another.
         """
@@ -83,8 +93,7 @@ class Dispatcher:
                 pending.check()
                 done = self._next()
                 self._fill()
-            if done:
-                yield done
+            yield done
 
     def _next(self) -> list[Computed]:
         """Wait a moment for a group to end; what became of its points."""
@@ -95,7 +104,9 @@ class Dispatcher:
             if time.monotonic() - self._seen > ABSENT_S:
                 raise NoWorkersError from None
             return []
-        return self._collect(future, self._under_way.pop(future))
+        group = self._under_way.pop(future)
+        self._heart.end(group.points)
+        return self._collect(future, group)
 
     def _fill(self) -> None:
         width = self._workers()
@@ -112,8 +123,11 @@ class Dispatcher:
 
     def _submit(self, group: Group) -> None:
         payload = [point.to_dict() for point in group.points]
-        future = self._client.submit(compute_group, payload, tasks.allowed(), pure=False)
+        future = self._client.submit(
+            compute_group, payload, tasks.allowed(), self._limits, pure=False
+        )
         self._under_way[future] = group
+        self._heart.begin(group.points)
         future.add_done_callback(self._finished.put)
 
     def _collect(self, future: Any, group: Group) -> list[Computed]:

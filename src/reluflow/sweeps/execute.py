@@ -15,7 +15,11 @@ from reluflow.engines.progress import bar
 from reluflow.errors import InputError
 from reluflow.interrupts import Interrupted
 from reluflow.sweeps import tasks
-from reluflow.sweeps.compute import Computed, compute, pinned
+from reluflow.sweeps.cell import closed_afterwards
+from reluflow.sweeps.cluster import Place, compute_on
+from reluflow.sweeps.compute import Computed, chosen, pinned
+from reluflow.sweeps.heartbeat import Heart, Mark
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point
 from reluflow.sweeps.security import Certificates
@@ -136,19 +140,22 @@ def execute(
         )
     if workers is not None:
         workers = whole(workers, "workers", at_least=0, at_most=1024)
+    place = Place(workers, cluster, certificates)
     store = store if isinstance(store, Store) else Store(store)
     tally = Tally(len(plan))
     try:
-        with interrupts.deferred(grace=None) as pending, store.writer():
+        with interrupts.deferred(grace=None) as pending, store.writer() as index:
             tally.damaged = len(store.refresh())
             todo = _todo(plan.points, store, retry_failed, tally)
             with (
-                closing(_stream(todo, workers, cluster, certificates)) as batches,
+                Heart(index.beat) as heart,
+                closing(_stream(todo, place, plan.limits, store, heart)) as batches,
                 bar(progress, plan.name, tally.planned) as update,
             ):
                 for batch in batches:
                     _keep(batch, store, tally)
                     update(tally.counted, note=tally.note())
+                    heart.beat(tally.tried)
                     pending.check()
     except KeyboardInterrupt as error:
         raise Interrupted(
@@ -183,24 +190,22 @@ def _todo(
 
 
 def _stream(
-    todo: Iterator[Point],
-    workers: int | None,
-    cluster: str | None,
-    certificates: Certificates | None,
+    todo: Iterator[Point], place: Place, limits: Limits | None, store: Store, heart: Heart
 ) -> Generator[list[Computed], None, None]:
-    """Outcomes as they come, in any order."""
+    """Outcomes as they come, in any order; now and then nothing, for a sign of life."""
     first = next(todo, None)
     if first is None:  # nothing to do: no worker is started for it
         return
     points = _chained(first, todo)
-    if workers == 0:
-        with pinned():
+    if place.workers == 0:
+        one = chosen(limits)
+        with pinned(), closed_afterwards(), closing(Mark(store.mark_path)) as mark:
+            yield []
             for point in points:
-                yield [compute(point)]
+                mark.put(point)
+                yield [one(point)]
     else:
-        from reluflow.sweeps.cluster import compute_on
-
-        with closing(compute_on(points, workers, cluster, certificates)) as batches:
+        with closing(compute_on(points, place, limits, heart)) as batches:
             yield from batches
 
 

@@ -1,7 +1,8 @@
 """The index of a store: one SQLite table with a row for each point, made from the files.
 
 It answers what would take a walk through all files: which points are done, how they ended, their
-numbers. It holds nothing that the files do not, so it is rebuilt whenever it is missing or damaged.
+numbers. It holds nothing that the files do not, apart from the driver's last sign of life, so it is
+rebuilt whenever it is missing or damaged.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from reluflow.errors import FileError
+from reluflow.sweeps.heartbeat import Pulse
 from reluflow.sweeps.point import canonical
 
-VERSION = 1
+VERSION = 2
 PAGE = 900  # SQLite takes at least 999 values in one question
 COMMIT_S = 1.0
 WAIT_S = 30.0
@@ -28,6 +30,7 @@ CREATE TABLE points (
     error TEXT, size_bytes INTEGER, time_ns INTEGER
 ) WITHOUT ROWID
 """
+_HEARTBEAT = "CREATE TABLE heartbeat (place INTEGER PRIMARY KEY, pulse TEXT)"
 _READ = "SELECT id, task, parameters, seed, status, scalars, error FROM points "
 
 
@@ -107,6 +110,21 @@ class Index:
         ).fetchall()
         return [_as_dict(row) for row in found]
 
+    def beat(self, pulse: Pulse | None) -> None:
+        """Show a sign of life at once, with all rows so far; None removes the last one."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN")
+        self._connection.execute("DELETE FROM heartbeat")
+        if pulse is not None:
+            text = json.dumps(pulse.to_dict())
+            self._connection.execute("INSERT INTO heartbeat VALUES (0, ?)", (text,))
+        self.commit()
+
+    def pulse(self) -> Pulse | None:
+        """The last sign of life; None if nobody computes."""
+        found = self._connection.execute("SELECT pulse FROM heartbeat").fetchone()
+        return None if found is None else Pulse.from_dict(json.loads(found[0]))
+
     def counts(self) -> dict[str, int]:
         """How many points ended how."""
         found = self._connection.execute(
@@ -150,6 +168,7 @@ def opened(path: Path, *, fresh: bool = False, check: bool = False) -> Iterator[
         connection.execute("PRAGMA synchronous = OFF")
         if fresh:
             connection.execute(_TABLE)
+            connection.execute(_HEARTBEAT)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         elif connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             raise DamagedIndexError(f"{path} has another version")

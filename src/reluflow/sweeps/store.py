@@ -7,6 +7,7 @@
     damaged/               files that did not pass their check, kept aside
     index.sqlite           a row for each point, rebuilt from the files when needed
     lock                   held by the one program that writes
+    under_way              the point that a program computes which has no workers
 
 The files are the truth. Each is written aside, flushed and renamed, so a program that is killed
 leaves whole files only; the index is brought up to date when the next sweep starts.
@@ -20,6 +21,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -28,6 +30,7 @@ from typing import Any, TypeVar
 from reluflow import files
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps import outcome, upkeep
+from reluflow.sweeps.heartbeat import Pulse, read_mark
 from reluflow.sweeps.index import PAGE, DamagedIndexError, Index, opened, row_of
 from reluflow.sweeps.lock import exclusive
 from reluflow.sweeps.outcome import Encoded, Result
@@ -144,6 +147,18 @@ class Store:
     def summary(self) -> dict[str, int]:
         """How many points ended how."""
         return self._read(Index.counts) if self.path.is_dir() else {}
+
+    def pulse(self) -> Pulse | None:
+        """The last sign of life of the sweep that computes into this store; None without one."""
+        pulse = self._read(Index.pulse) if self.path.is_dir() else None
+        if pulse is None or pulse.under_way:
+            return pulse
+        return replace(pulse, under_way=read_mark(self.mark_path))
+
+    @property
+    def mark_path(self) -> Path:
+        """Where a driver that computes by itself notes its point."""
+        return self.path / "under_way"
 
     def rebuild(self) -> None:
         """Make the index anew from the files."""
