@@ -59,7 +59,7 @@ def survive(folder, *, kills, points, workers, seed):
         psutil.wait_procs(children, timeout=20)
         assert not any(child.is_running() for child in children), "workers outlived their driver"
         assert stored.items() <= contents(store).items(), "a stored result was lost"
-        again = {xs[Path(name).stem] for name in stored} & set(computed(log)[logged:])
+        again = {xs[name] for name in stored} & set(computed(log)[logged:])
         assert not again, "a stored result was computed again"
     finish(start("square", store, points, workers, log))
     execute(plan("square", points, pause=0.003), folder / "calm", workers=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from reluflow.sweeps import Plan, Point, allow, seeded
+from reluflow.sweeps import Plan, Point, allow, pack, seeded
 
 allow("sweeps")
 LOG = "RELUFLOW_TEST_LOG"
@@ -147,18 +147,24 @@ def training(count):
 
 
 def contents(store):
-    """Relative names of the run files with the digests of their bytes."""
-    root = Path(store) / "runs"
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and not path.name.startswith(".")
+    """Ids of the finished points with the digests of the bytes of their run files."""
+    root = Path(store)
+    found = {
+        path.stem: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((root / "runs").rglob("*.rf"))
+        if not path.name.startswith(".")
     }
+    for path in sorted((root / "packs").glob("*.pack")):
+        for span in pack.scan(path.read_bytes()):
+            if span.row is not None:
+                body = pack.body(path, span.offset, span.length)
+                found[span.row["id"]] = hashlib.sha256(body).hexdigest()
+    return dict(sorted(found.items()))
 
 
 def unfinished(store):
     """Files that a killed writer left; the next one removes them."""
-    return [path for path in (Path(store) / "runs").rglob(".*") if path.is_file()]
+    return [path for path in Path(store).rglob(".*") if path.is_file()]
 
 
 def computed(log):

@@ -254,7 +254,7 @@ def outcomes(client, count):
 def test_short_points_travel_together_and_long_ones_alone():
     client = Client(seconds=0.01)
     assert len(outcomes(client, 2000)) == 2000
-    assert max(map(len, client.groups)) == 150  # a second and a half
+    assert max(map(len, client.groups)) == 50  # half a second
     assert client.groups[0] == [0]
     client = Client(seconds=2.0)
     outcomes(client, 50)

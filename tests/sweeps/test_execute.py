@@ -104,7 +104,7 @@ def test_trained_points_are_found_by_their_numbers(tmp_path):
 
 
 def test_a_damaged_file_is_computed_again(tmp_path, log):
-    work, store = plan("square", 4), Store(tmp_path / "s")
+    work, store = plan("square", 4), Store(tmp_path / "s", pack_up_to=0)
     execute(work, store, workers=0)
     before = contents(store.path)
     path = store.run_path(list(work.points)[2])
@@ -186,7 +186,7 @@ def test_outside_the_main_thread_signals_are_left_alone(tmp_path):
 
 
 def test_a_full_disk_stops_with_a_message_and_is_resumed(tmp_path, monkeypatch):
-    work, store, real = plan("square", 5), Store(tmp_path), os.fsync
+    work, store, real = plan("square", 5), Store(tmp_path, pack_up_to=0), os.fsync
     calls = []
 
     def full(handle):

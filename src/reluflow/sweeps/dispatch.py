@@ -1,6 +1,6 @@
 """Handing points to workers in groups, a bounded number at a time.
 
-Short points travel in groups of about a second and a half, measured as they come back. At most two
+Short points travel in groups of about half a second, measured as they come back. At most two
 groups for each worker are under way, so memory does not grow with the plan.
 
 A worker that dies takes its group with it, and whatever was waiting for it: each of these points
@@ -28,7 +28,7 @@ from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
 
 ATTEMPTS = 3
-GROUP_S = 1.5
+GROUP_S = 0.5
 GROUP_BYTES = 16 * 2**20
 GROUP_LIMIT = 500
 WAIT_S = 0.2  # between two looks at the signals

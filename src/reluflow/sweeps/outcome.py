@@ -133,6 +133,21 @@ def read(path: Path) -> Result:
     return result
 
 
+def decode(body: bytes, source: str) -> Result:
+    """Read and check the bytes of a run file that is part of another file."""
+    manifest, arrays = files.decode(body, None, source)
+    if manifest["kind"] == "result":
+        with files.contents(source):
+            fields = manifest["fields"]
+            return Result(Point.from_dict(fields["point"]), dict(fields["values"]), arrays)
+    folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="reluflow-", dir=folder) as scratch:
+        path = Path(scratch) / "run.rf"
+        path.write_bytes(body)
+        run = load(path)
+    return Result(Point.from_dict(run.provenance["point"]), run_values(run), run=run)
+
+
 def _run_bytes(point: Point, run: Trajectory) -> bytes:
     named = replace(run, provenance={**run.provenance, "point": point.to_dict()})
     folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None

@@ -2,15 +2,17 @@
 
 ::
 
-    runs/ab/<id>.rf        one checked run file for each finished point
+    packs/000000.pack      small results, a thousand and more in each, each checked
+    runs/ab/<id>.rf        one checked run file for each larger one
     failures/<id>.json     the point and the error of each failed one
     damaged/               files that did not pass their check, kept aside
     index.sqlite           a row for each point, rebuilt from the files when needed
     lock                   held by the one program that writes
     under_way              the point that a program computes which has no workers
 
-The files are the truth. Each is written aside, flushed and renamed, so a program that is killed
-leaves whole files only; the index is brought up to date when the next sweep starts.
+The files are the truth. A run file is written aside, flushed and renamed; a pack is appended to and
+flushed once a second. A program that is killed leaves whole files, and at worst a last record cut
+short, which is removed; the index is brought up to date when the next sweep starts.
 """
 
 from __future__ import annotations
@@ -28,15 +30,27 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from reluflow import files
+from reluflow.checks import whole
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps import outcome, upkeep
 from reluflow.sweeps.heartbeat import Pulse, read_mark
-from reluflow.sweeps.index import PAGE, DamagedIndexError, Index, opened, row_of
+from reluflow.sweeps.index import (
+    PAGE,
+    DamagedIndexError,
+    Index,
+    Location,
+    Row,
+    opened,
+    row_of,
+)
 from reluflow.sweeps.lock import exclusive
 from reluflow.sweeps.outcome import Encoded, Result
+from reluflow.sweeps.pack import BODY_LIMIT, Appender, record
+from reluflow.sweeps.pack import body as packed
 from reluflow.sweeps.point import ID_DIGITS, Point
 
 _WRITERS = 4  # flushes of several files at once share the disk's waiting time
+_MOVED = "{damage} It was moved to {aside}; run the sweep again, which computes what is missing."
 T = TypeVar("T")
 
 
@@ -47,6 +61,8 @@ class Store:
     ----------
     path : path
         The folder.
+    pack_up_to : int
+        Results of at most so many bytes share files; 0 gives each a run file of its own.
 
     Examples
     --------
@@ -58,9 +74,11 @@ class Store:
     (True, 0.5, {'done': 1})
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, pack_up_to: int = BODY_LIMIT) -> None:
         self.path = Path(path)
+        self._pack_up_to = whole(pack_up_to, "pack_up_to", at_least=0, at_most=BODY_LIMIT)
         self._writing: Index | None = None
+        self._appender: Appender | None = None
         self._is_checked = False
         self._damaged: list[Path] = []
 
@@ -68,18 +86,46 @@ class Store:
         return f"Store({str(self.path)!r})"
 
     def run_path(self, point: Point | str) -> Path:
-        """Where the run file of a point is, or will be."""
+        """Where the run file of a point is, if it has one of its own."""
         return upkeep.run_path(self.path, _id(point))
 
     def has(self, point: Point | str) -> bool:
         """Whether the point is finished."""
-        return self.run_path(point).is_file()
+        return self.run_path(point).is_file() or self._location(_id(point)) is not None
 
     def load(self, point: Point | str) -> Result:
         """The result of a point; a damaged file is put aside and the message says so."""
-        path = self.run_path(point)
+        return self._load(_id(point), self._location(_id(point)))
+
+    def body(self, point: Point | str) -> bytes:
+        """The bytes of the run file of a point, wherever they are."""
+        location = self._location(_id(point))
+        if location is not None and not self.run_path(point).is_file():
+            return packed(self.path / "packs" / location.pack, location.offset, location.size_bytes)
+        try:
+            return self.run_path(point).read_bytes()
+        except OSError:
+            raise self._missing(_id(point)) from None
+
+    def extract(self, point: Point | str, path: str | PathLike[str]) -> None:
+        """Write the run file of a point to ``path``, for `reluflow.load` and the command line."""
+        files.write_bytes(path, self.body(point))
+
+    def results(self, points: Iterable[Point]) -> Iterator[Result]:
+        """The results of these points in this order; points without one are left out."""
+        rest = iter(points)
+        while page := [point.id for point in itertools.islice(rest, PAGE)]:
+            found = self._locations(page)
+            for point_id in page:
+                if point_id in found or self.run_path(point_id).is_file():
+                    yield self._load(point_id, found.get(point_id))
+
+    def _load(self, point_id: str, location: Location | None) -> Result:
+        path = self.run_path(point_id)
+        if location is not None and not path.is_file():
+            return self._load_packed(point_id, location)
         if not path.is_file():
-            raise FileError(f"{self.path} has no result for {_id(point)}. Run the sweep first.")
+            raise self._missing(point_id)
         try:
             return upkeep.read(path)
         except FileError as error:
@@ -89,32 +135,72 @@ class Store:
                 aside = upkeep.put_aside(self.path, path, index)
         except FileError as error:
             raise FileError(f"{damage} It was left where it is: {error}") from None
-        raise FileError(
-            f"{damage} It was moved to {aside}; run the sweep again, which computes what is "
-            "missing."
-        )
+        raise FileError(_MOVED.format(damage=damage, aside=aside))
 
-    def results(self, points: Iterable[Point]) -> Iterator[Result]:
-        """The results of these points in this order; points without one are left out."""
-        return (self.load(point) for point in points if self.has(point))
+    def _load_packed(self, point_id: str, location: Location) -> Result:
+        path = self.path / "packs" / location.pack
+        try:
+            body = packed(path, location.offset, location.size_bytes)
+            result = outcome.decode(body, f"the point {point_id} in {path}")
+            if result.point.id == point_id:
+                return result
+            damage = f"{path} holds another point where {point_id} should be."
+        except FileError as error:
+            damage = str(error)
+        try:
+            with self.writer() as index:
+                self._close_pack()
+                aside = upkeep.refresh_pack(self.path, location.pack, index, check=True)
+        except FileError as error:
+            raise FileError(f"{damage} It was left where it is: {error}") from None
+        raise FileError(_MOVED.format(damage=damage, aside=", ".join(map(str, aside))))
+
+    def _location(self, point_id: str) -> Location | None:
+        return self._locations([point_id]).get(point_id)
+
+    def _locations(self, ids: list[str]) -> dict[str, Location]:
+        return self._read(partial(Index.locations, ids=ids)) if self.path.is_dir() else {}
+
+    def _missing(self, point_id: str) -> FileError:
+        return FileError(f"{self.path} has no result for {point_id}. Run the sweep first.")
 
     def put(self, point: Point, result: Any) -> None:
         """Store what a task returned for a point."""
         self.put_encoded([outcome.encode(point, result)])
 
     def put_encoded(self, finished: Sequence[Encoded]) -> None:
-        """Store finished points: first all files, then their rows."""
+        """Store finished points: first their bytes, then their rows."""
         with self.writer() as index:
-            paths = [self.run_path(item.point) for item in finished]
-            if len(finished) > 1:
-                with ThreadPoolExecutor(_WRITERS) as pool:
-                    list(pool.map(files.write_bytes, paths, [item.body for item in finished]))
-            elif finished:
-                files.write_bytes(paths[0], finished[0].body)
-            for item, path in zip(finished, paths, strict=True):
-                point, now = item.point, upkeep.stamp(path)
-                upkeep.failure_path(self.path, point.id).unlink(missing_ok=True)
-                index.put(row_of(point.to_dict(), point.id, item.status, now, values=item.values))
+            small = [item for item in finished if len(item.body) <= self._pack_up_to]
+            large = [item for item in finished if len(item.body) > self._pack_up_to]
+            for row in (*self._put_packed(small, index), *self._put_files(large)):
+                upkeep.failure_path(self.path, row.id).unlink(missing_ok=True)
+                index.put(row)
+
+    def _put_packed(self, finished: Sequence[Encoded], index: Index) -> list[Row]:
+        if not finished:
+            return []
+        if self._appender is None:  # a pack that a killed writer left must end with a whole record
+            upkeep.refresh_last_pack(self.path, index)
+            self._appender = Appender(self.path / "packs")
+        records = [record(item) for item in finished]
+        offsets = self._appender.append(records)
+        path = self._appender.path
+        index.put_pack(path.name, upkeep.stamp(path))
+        rows = []
+        for item, content, offset in zip(finished, records, offsets, strict=True):
+            location = Location(path.name, offset, len(content))
+            rows.append(_row(item, (len(content), 0), location))
+        return rows
+
+    def _put_files(self, finished: Sequence[Encoded]) -> list[Row]:
+        paths = [self.run_path(item.point) for item in finished]
+        if len(finished) > 1:
+            with ThreadPoolExecutor(_WRITERS) as pool:
+                list(pool.map(files.write_bytes, paths, [item.body for item in finished]))
+        elif finished:
+            files.write_bytes(paths[0], finished[0].body)
+        return [_row(item, upkeep.stamp(path)) for item, path in zip(finished, paths, strict=True)]
 
     def fail(self, point: Point, error: str, *, set_aside: bool = False) -> None:
         """Store the error of a point; ``set_aside`` if it ended its worker instead of raising."""
@@ -170,6 +256,7 @@ class Store:
     def refresh(self) -> list[Path]:
         """Bring the index up to date with the files; returns the damaged ones, now set aside."""
         with self.writer() as index:
+            self._close_pack()
             damaged = self._damaged + upkeep.refresh(self.path, index)
             self._damaged = []
         return damaged
@@ -196,6 +283,12 @@ class Store:
                     yield index
                 finally:
                     self._writing = None
+                    self._close_pack()
+
+    def _close_pack(self) -> None:
+        appender, self._appender = self._appender, None
+        if appender is not None:
+            appender.close()
 
     def _read(self, ask: Callable[[Index], T]) -> T:
         if self._writing is not None:
@@ -224,6 +317,11 @@ class Store:
                 f"cannot write the index of {self.path} ({error.strerror}). The run files are "
                 "intact; free space or copy the folder elsewhere."
             ) from None
+
+
+def _row(item: Encoded, stamp: tuple[int, int], location: Location | None = None) -> Row:
+    point = item.point.to_dict()
+    return row_of(point, item.point.id, item.status, stamp, values=item.values, location=location)
 
 
 def _id(point: Point | str) -> str:

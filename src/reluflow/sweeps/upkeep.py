@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from reluflow import interrupts
+from reluflow import files, interrupts
 from reluflow.checks import choice
 from reluflow.errors import FileError
-from reluflow.sweeps import outcome
-from reluflow.sweeps.index import Index, row_of
+from reluflow.sweeps import outcome, pack
+from reluflow.sweeps.index import Index, Location, row_of
 
 FAILED, SET_ASIDE = "failed", "set_aside"
 RETRY_S = 0.1
@@ -23,9 +23,10 @@ def refresh(root: Path, index: Index) -> list[Path]:
     """Make the index equal to the files of the store at ``root``; returns what was set aside.
 
     A file is read if its size or time differ from those in the index, and trusted otherwise. One
-    folder of 256 is looked at at a time: memory stays flat.
+    folder of 256 is looked at at a time, or one pack: memory stays flat.
     """
     damaged = [path for prefix in _PREFIXES for path in _refresh_runs(root, prefix, index)]
+    damaged += _refresh_packs(root, index)
     return damaged + _refresh_failures(root, index)
 
 
@@ -74,6 +75,78 @@ def put_aside(root: Path, path: Path, index: Index) -> Path:
     return target
 
 
+def _refresh_packs(root: Path, index: Index) -> list[Path]:
+    found = pack.names(root / "packs")
+    gone = index.packs().keys() - set(found)
+    for name in gone:  # others may hold the same points: they are all read again
+        index.remove_pack(name)
+    return [path for name in found for path in refresh_pack(root, name, index, check=bool(gone))]
+
+
+def refresh_last_pack(root: Path, index: Index) -> None:
+    """Bring the pack that is to be written next up to date."""
+    for name in pack.names(root / "packs")[-1:]:
+        refresh_pack(root, name, index)
+
+
+def refresh_pack(root: Path, name: str, index: Index, *, check: bool = False) -> list[Path]:
+    """Make the rows of a pack equal to its records, if it changed or with ``check``.
+
+    Damage is set aside and cut out of the pack; so is a last record that a killed writer did not
+    finish, which is nothing to be told.
+    """
+    interrupts.check()
+    path, known = root / "packs" / name, index.packs().get(name)
+    if not check and known == stamp(path):
+        return []
+    content = _bytes(path)
+    spans = list(pack.scan(content))
+    whole = [span for span in spans if span.row is not None]
+    harmed = [span for span in spans if span.row is None]
+    aside = [
+        _cut_out(root, name, span.offset, content[span.offset : span.offset + span.length])
+        for span in harmed
+        if span.offset < (known or (0, 0))[0] or span is not spans[-1]
+    ]
+    if harmed:
+        kept = b"".join(content[span.offset : span.offset + span.length] for span in whole)
+        files.write_bytes(path, kept)
+        whole = list(pack.scan(kept))
+    index.remove_pack(name)
+    for span in whole:
+        row = span.row or {}
+        location = Location(name, span.offset, span.length)
+        index.put(
+            row_of(
+                row,
+                row["id"],
+                row["status"],
+                (span.length, 0),
+                values=row["values"],
+                location=location,
+            )
+        )
+    index.put_pack(name, stamp(path))
+    return aside
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
+
+
+def _cut_out(root: Path, name: str, offset: int, content: bytes) -> Path:
+    """Keep damaged bytes of a pack where damaged files are."""
+    target, k = root / "damaged" / f"{name}.{offset}", 0
+    while target.exists():
+        k += 1
+        target = root / "damaged" / f"{name}.{offset}.{k}"
+    files.write_bytes(target, content)
+    return target
+
+
 def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
     interrupts.check()
     known, damaged, seen = index.stamps(prefix), [], set()
@@ -99,7 +172,8 @@ def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
 def _refresh_failures(root: Path, index: Index) -> list[Path]:
     damaged = []
     for path in _files(root / "failures", ".json"):
-        if run_path(root, path.stem).exists():  # killed between the two: the result counts
+        status = index.status(path.stem)
+        if status not in (None, FAILED, SET_ASIDE):  # killed between the two: the result counts
             path.unlink()
             continue
         now = stamp(path)
