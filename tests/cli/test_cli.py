@@ -220,6 +220,7 @@ def test_an_interrupt_from_the_keyboard_ends_with_130(toy, tmp_path):
         [sys.executable, "-m", "reluflow.cli", "run", str(toy), "--out", str(tmp_path / "out")],
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     limit = time.monotonic() + 60
     while not (tmp_path / "out").exists() and time.monotonic() < limit:

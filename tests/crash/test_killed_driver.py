@@ -15,15 +15,17 @@ import psutil
 import pytest
 
 from reluflow.sweeps import Store, execute
-from sweeps.helpers import LOG, computed, contents, plan, search_path, unfinished
+from sweeps.helpers import LOG, computed, contents, paths, plan, unfinished
 
 HERE = Path(__file__).parent
 
 
-def start(store, points, workers, log):
-    environment = {**os.environ, "PYTHONPATH": search_path(HERE.parent), LOG: str(log)}
-    command = [sys.executable, HERE / "driver.py", store, str(points), str(workers)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+def start(task, store, points, workers, log):
+    environment = {**os.environ, "PYTHONPATH": paths(), LOG: str(log)}
+    command = [sys.executable, HERE / "driver.py", task, store, str(points), str(workers)]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def finish(process):
@@ -51,15 +53,15 @@ def survive(folder, *, kills, points, workers, seed):
     xs = {point.id: point.parameters["x"] for point in plan("square", points, pause=0.003).points}
     for _ in range(kills):
         stored, logged = contents(store), len(computed(log))
-        process = start(store, points, workers, log)
+        process = start("square", store, points, workers, log)
         children = kill_while_it_works(process, log, generator.uniform(0.0, 0.25))
         hits += process.returncode == -signal.SIGKILL
         psutil.wait_procs(children, timeout=20)
         assert not any(child.is_running() for child in children), "workers outlived their driver"
         assert stored.items() <= contents(store).items(), "a stored result was lost"
-        again = {xs[Path(name).stem] for name in stored} & set(computed(log)[logged:])
+        again = {xs[name] for name in stored} & set(computed(log)[logged:])
         assert not again, "a stored result was computed again"
-    finish(start(store, points, workers, log))
+    finish(start("square", store, points, workers, log))
     execute(plan("square", points, pause=0.003), folder / "calm", workers=0)
     assert contents(store) == contents(folder / "calm")
     assert unfinished(store) == []
@@ -83,11 +85,11 @@ def test_a_driver_killed_many_times_is_resumed(tmp_path, workers, kills, points)
 
 def test_a_second_driver_is_refused_while_the_first_lives(tmp_path):
     log = tmp_path / "log"
-    first = start(tmp_path / "store", 400, 0, log)
+    first = start("square", tmp_path / "store", 400, 0, log)
     while not computed(log):
         assert first.poll() is None
         time.sleep(0.002)
-    second = start(tmp_path / "store", 400, 0, tmp_path / "other")
+    second = start("square", tmp_path / "store", 400, 0, tmp_path / "other")
     _, errors = second.communicate()
     first.kill()
     first.communicate()

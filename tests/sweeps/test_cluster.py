@@ -8,19 +8,25 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
-import psutil
 import pytest
 from distributed import LocalCluster
 
-from reluflow.errors import InputError
+from reluflow.errors import InputError, ReluflowWarning
 from reluflow.sweeps import Interrupted, Plan, Store, cluster, dispatch, execute
 from reluflow.sweeps.compute import Computed
+from reluflow.sweeps.heartbeat import Heart
 from reluflow.sweeps.outcome import Encoded
-from sweeps.helpers import LOG, SWEEP, computed, contents, plan, search_path
-
-TESTS = Path(__file__).parents[1]
+from sweeps.helpers import (
+    LOG,
+    SWEEP,
+    computed,
+    contents,
+    listening,
+    paths,
+    plan,
+    worker_processes,
+)
 
 
 @pytest.fixture
@@ -34,18 +40,6 @@ def mixed():
     """Runs, results and failures in one plan."""
     points = [*Plan.parse(SWEEP).points, *plan("square", 12).points, *plan("leaves", 1).points]
     return Plan.of("mixed", points)
-
-
-def worker_processes():
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-
-
-def listening():
-    """Addresses at which this process and its workers can be reached."""
-    found = [psutil.Process(), *worker_processes()]
-    sockets = [socket for process in found for socket in process.net_connections("tcp")]
-    return {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +63,8 @@ def test_local_workers_give_the_bytes_of_an_inline_run(tmp_path, inline, workers
 
 @pytest.fixture
 def scheduler(tmp_path):
-    """A scheduler and a worker as a user starts them, without any setting of ours."""
-    environment = {**os.environ, "PYTHONPATH": search_path(TESTS), "OMP_NUM_THREADS": "2"}
+    """An open scheduler and a worker as a user starts them, without any setting of ours."""
+    environment = {**os.environ, "PYTHONPATH": paths(), "OMP_NUM_THREADS": "2"}
     place = tmp_path / "scheduler.json"
     options = ["--scheduler-file", place, "--dashboard-address", "127.0.0.1:0"]
     command = [sys.executable, "-W", "ignore", "-m", "distributed.cli.dask_scheduler"]
@@ -90,15 +84,19 @@ def scheduler(tmp_path):
         process.wait()
 
 
-def test_a_scheduler_started_elsewhere_gives_the_same_bytes(tmp_path, inline, scheduler):
-    summary = execute(mixed(), tmp_path / "s", cluster=scheduler)
+def test_an_open_scheduler_gives_the_same_bytes_with_a_warning(tmp_path, inline, scheduler):
+    with pytest.warns(ReluflowWarning, match="takes work from anybody who can reach it"):
+        summary = execute(mixed(), tmp_path / "s", cluster=scheduler)
     assert (summary.computed, summary.failed) == (20, 1)
     assert contents(tmp_path / "s") == contents(inline)
 
 
 def test_no_scheduler_at_the_address(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 0.2)
-    with pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"):
+    with (
+        pytest.warns(ReluflowWarning, match="anybody"),
+        pytest.raises(InputError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"),
+    ):
         execute(plan("square", 1), tmp_path, cluster="tcp://127.0.0.1:9")
 
 
@@ -106,6 +104,7 @@ def test_a_scheduler_without_workers(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster, "CONNECT_S", 1.0)
     with (
         LocalCluster(n_workers=0, protocol="tcp", dashboard_address="127.0.0.1:0") as empty,
+        pytest.warns(ReluflowWarning, match="anybody"),
         pytest.raises(InputError, match=r"has no workers\. Start some with `dask worker tcp"),
     ):
         execute(plan("square", 1), tmp_path, cluster=empty.scheduler_address)
@@ -201,7 +200,7 @@ def test_a_signal_ends_busy_workers(tmp_path, log):
     thread.join()
     print(f"stopped after {took:.2f} s (aim: below 5)")
     assert worker_processes() == []
-    assert heard == {"127.0.0.1"}
+    assert {address for address, _ in heard} == {"127.0.0.1"}
     assert took < 60  # ten minutes if it had waited
 
 
@@ -234,24 +233,29 @@ class Client:
     def nthreads(self):
         return {"w": self.threads}
 
-    def submit(self, function, payload, packages, pure):
+    def submit(self, function, payload, packages, limits, pure):
         from distributed import KilledWorker
 
         self.groups.append([point["parameters"]["x"] for point in payload])
         if self.deadly in self.groups[-1]:
             return Future(KilledWorker("t", None, self.allowed))
-        return Future([(b"x" * self.size, "done", {}, {}, "", self.seconds) for _ in payload])
+        answer = (b"x" * self.size, "done", {}, {}, "", False, self.seconds)
+        return Future([answer for _ in payload])
+
+
+def heart():
+    return Heart(lambda pulse: None)
 
 
 def outcomes(client, count):
-    return [item for batch in dispatch.Dispatcher(plan("square", count).points).outcomes(client)
-            for item in batch]  # fmt: skip
+    dispatcher = dispatch.Dispatcher(plan("square", count).points, heart())
+    return [item for batch in dispatcher.outcomes(client) for item in batch]
 
 
 def test_short_points_travel_together_and_long_ones_alone():
     client = Client(seconds=0.01)
     assert len(outcomes(client, 2000)) == 2000
-    assert max(map(len, client.groups)) == 150  # a second and a half
+    assert max(map(len, client.groups)) == 50  # half a second
     assert client.groups[0] == [0]
     client = Client(seconds=2.0)
     outcomes(client, 50)
@@ -270,7 +274,7 @@ def test_points_under_way_are_bounded():
             yield point
 
     client = Client(threads=3, seconds=5.0)
-    stream = dispatch.Dispatcher(points()).outcomes(client)
+    stream = dispatch.Dispatcher(points(), heart()).outcomes(client)
     for k in range(1, 20):
         next(stream)
         assert len(read) <= k + 2 * 3
@@ -295,7 +299,7 @@ def test_the_guilty_point_is_found_in_its_group(allowed, deaths):
 def test_points_of_workers_that_never_came_back_are_handed_out_again(monkeypatch):
     monkeypatch.setattr(dispatch, "LOOK_S", 0.01)
     monkeypatch.setattr(dispatch, "ABSENT_S", 0.03)
-    dispatcher, found = dispatch.Dispatcher(plan("square", 30).points), []
+    dispatcher, found = dispatch.Dispatcher(plan("square", 30).points, heart()), []
     gone = Client(seconds=0.1)
     stream = dispatcher.outcomes(gone)
     found += next(stream)

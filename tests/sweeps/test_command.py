@@ -14,7 +14,7 @@ from reluflow.cli.app import app
 from reluflow.cli.sweep import doubts
 from reluflow.sweeps import Plan, Store
 from reluflow.sweeps.summary import Line, summarise
-from sweeps.helpers import SWEEP, contents
+from sweeps.helpers import SWEEP, contents, hear_interrupts
 
 ROOT = Path(__file__).parents[2]
 SLOW = SWEEP.replace("steps = 30", "steps = 20_000_000").replace("lr = 0.05", "lr = 1e-9")
@@ -103,6 +103,7 @@ def test_a_stopped_sweep_says_how_to_go_on(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=hear_interrupts,
     )
     lock = tmp_path / "s" / "index.sqlite"
     while not lock.exists():

@@ -12,7 +12,7 @@ import reluflow.engines.progress
 from reluflow.errors import FileError, InputError, ReluflowWarning
 from reluflow.sweeps import Interrupted, Plan, Point, Store, execute
 from reluflow.sweeps.compute import ONE_THREAD, pinned
-from sweeps.helpers import LOG, SWEEP, computed, contents, plan
+from sweeps.helpers import LOG, SWEEP, computed, contents, hear_interrupts, plan
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_an_interrupted_run_is_no_result(tmp_path, log):
 
 
 def test_a_damaged_file_is_computed_again(tmp_path, log):
-    work, store = plan("square", 4), Store(tmp_path / "s")
+    work, store = plan("square", 4), Store(tmp_path / "s", pack_up_to=0)
     execute(work, store, workers=0)
     before = contents(store.path)
     path = store.run_path(list(work.points)[2])
@@ -184,6 +184,7 @@ def test_workers_without_dask_name_the_extra(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_and_the_rest_is_done_later(tmp_path, log, number):
+    hear_interrupts()
     before = signal.getsignal(signal.SIGTERM)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
     timer.start()
@@ -210,7 +211,7 @@ def test_outside_the_main_thread_signals_are_left_alone(tmp_path):
 
 
 def test_a_full_disk_stops_with_a_message_and_is_resumed(tmp_path, monkeypatch):
-    work, store, real = plan("square", 5), Store(tmp_path), os.fsync
+    work, store, real = plan("square", 5), Store(tmp_path, pack_up_to=0), os.fsync
     calls = []
 
     def full(handle):

@@ -30,9 +30,9 @@ def point(x=0):
     return Point("train", {"x": x}, seed=x)
 
 
-def filled(path, count=5):
-    """A store with results and one failure."""
-    store = Store(path)
+def filled(path, count=5, pack_up_to=0):
+    """A store with results, in files of their own unless asked otherwise, and one failure."""
+    store = Store(path, pack_up_to=pack_up_to)
     with store.writer():
         for x in range(count):
             store.put(point(x), {"x": x})
@@ -73,7 +73,7 @@ def test_a_mapping_comes_back_as_it_was(tmp_path):
 def test_a_run_is_an_ordinary_run_file(tmp_path):
     first = next(Plan.parse(SWEEP).points)
     run = train(first.parameters, first.seed)
-    store = Store(tmp_path)
+    store = Store(tmp_path, pack_up_to=0)
     store.put(first, run)
     again = rf.load(store.run_path(first))
     assert again.final == run.final
@@ -351,12 +351,12 @@ import os, sys, tempfile
 from pathlib import Path
 from reluflow.sweeps import Point, Store
 
-root, what = Path(sys.argv[1]), sys.argv[2]
+root, what, pack_up_to = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 point, old = Point("train", {"x": 1}, 1), Point("train", {"x": 0}, 0)
 outcomes = []
 for k in range(100):
     folder = root / f"{what}{k}"
-    Store(folder).put(old, {"x": 0})
+    Store(folder, pack_up_to=pack_up_to).put(old, {"x": 0})
     if what == "over":
         Store(folder).fail(point, "before")
     pid = os.fork()
@@ -370,10 +370,10 @@ for k in range(100):
                     os._exit(9)
                 return function(*args, **more)
             return wrapped
-        for name in ("fsync", "replace", "chmod", "open", "unlink", "close", "fdopen", "pwrite"):
+        for name in "fsync replace chmod open unlink close fdopen pwrite write".split():
             setattr(os, name, crash_at(getattr(os, name)))
         tempfile.mkstemp = crash_at(tempfile.mkstemp)
-        store = Store(folder)
+        store = Store(folder, pack_up_to=pack_up_to)
         if what == "rebuild":
             store.rebuild()
         elif what == "fail":
@@ -408,10 +408,13 @@ print(len(outcomes), *sorted(set(outcomes)), outcomes[-1])
         ("rebuild", ["None", "None"]),
     ],
 )
-def test_a_crash_at_any_call_leaves_the_state_before_or_after(tmp_path, what, states):
+@pytest.mark.parametrize("pack_up_to", [0, 2**16], ids=["files", "packs"])
+def test_a_crash_at_any_call_leaves_the_state_before_or_after(tmp_path, what, states, pack_up_to):
     """The process ends at each write, flush and rename in turn, without cleaning up."""
     done = subprocess.run(
-        [sys.executable, "-c", CRASH, tmp_path, what], capture_output=True, text=True
+        [sys.executable, "-c", CRASH, tmp_path, what, str(pack_up_to)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     count, *found = done.stdout.split()

@@ -28,6 +28,15 @@ def raise_version(monkeypatch):
     return raised
 
 
+@pytest.fixture(params=["packs", "files"])
+def store(request, tmp_path):
+    return Store(tmp_path / "s", **({"pack_up_to": 0} if request.param == "files" else {}))
+
+
+def lose_index(store):
+    (store.path / "index.sqlite").unlink()
+
+
 def numerics(store):
     return [files.numerics_of(row["versions"]) for row in store.rows()]
 
@@ -40,10 +49,9 @@ def test_what_is_reused_is_said_with_its_version(tmp_path):
     assert f"taken from the store: 2 by {made}" in words(again, Store(tmp_path / "s"))
 
 
-def test_another_numerics_version_is_computed_again(tmp_path, log, raise_version):
-    store = Store(tmp_path / "s")
+def test_another_numerics_version_is_computed_again(tmp_path, store, log, raise_version):
     execute(plan("square", 3), store, workers=0)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "s/runs").rglob("*.rf")}
+    before = {f"{point.id}.rf": store.body(point) for point in plan("square", 3).points}
     raise_version()
     again = execute(plan("square", 3), store, workers=0)
     assert (again.computed, again.done_before, again.outdated) == (3, 0, 3)
@@ -56,8 +64,7 @@ def test_another_numerics_version_is_computed_again(tmp_path, log, raise_version
     assert (third.computed, third.done_before, third.outdated) == (0, 3, 0)
 
 
-def test_points_of_other_plans_stay_and_are_told_apart(tmp_path, raise_version):
-    store = Store(tmp_path / "s")
+def test_points_of_other_plans_stay_and_are_told_apart(store, raise_version):
     execute(plan("square", 4), store, workers=0)
     old = files.NUMERICS_VERSION
     raise_version()
@@ -71,8 +78,7 @@ def test_points_of_other_plans_stay_and_are_told_apart(tmp_path, raise_version):
     ]
 
 
-def test_versions_survive_the_loss_of_the_index(tmp_path, raise_version):
-    store = Store(tmp_path / "s")
+def test_versions_survive_the_loss_of_the_index(tmp_path, store, raise_version):
     execute(plan("odd_ones_fail", 2), store, workers=0)
     raise_version()
     execute(plan("odd_ones_fail", 1), store, workers=0)
@@ -82,9 +88,9 @@ def test_versions_survive_the_loss_of_the_index(tmp_path, raise_version):
     assert len(set(numerics(store))) == 2
 
 
-def test_a_failure_of_another_version_is_tried_again(tmp_path, raise_version):
+def test_a_failure_of_another_version_is_tried_again(tmp_path, store, raise_version):
     mended = tmp_path / "mended"
-    work, store = plan("odd_ones_fail", 2, mended=str(mended)), Store(tmp_path / "s")
+    work = plan("odd_ones_fail", 2, mended=str(mended))
     assert execute(work, store, workers=0).failed == 1
     assert execute(work, store, workers=0).tried == 0
     raise_version()
@@ -94,14 +100,17 @@ def test_a_failure_of_another_version_is_tried_again(tmp_path, raise_version):
     assert not list((tmp_path / "s/failures").iterdir())
 
 
-def test_a_failure_does_not_bring_an_old_result_back(tmp_path, raise_version):
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_failure_does_not_bring_an_old_result_back(tmp_path, store, raise_version, is_lost):
     mended = tmp_path / "mended"
     mended.touch()
-    work, store = plan("odd_ones_fail", 2, mended=str(mended)), Store(tmp_path / "s")
+    work = plan("odd_ones_fail", 2, mended=str(mended))
     execute(work, store, workers=0)
     raise_version()
     mended.unlink()
     assert execute(work, store, workers=0).failed == 1
+    if is_lost:
+        lose_index(store)
     again = execute(work, store, workers=0)
     assert (again.done_before, again.failed, again.tried) == (1, 1, 0)
     assert len(list(store.results(work.points))) == 1
@@ -122,8 +131,7 @@ def test_files_without_a_numerics_version_are_older_than_all(tmp_path, monkeypat
     assert (again.computed, again.outdated) == (1, 1)
 
 
-def test_fresh_computes_everything_again_and_keeps_what_was_there(tmp_path, log):
-    store = Store(tmp_path / "s")
+def test_fresh_computes_everything_again_and_keeps_what_was_there(tmp_path, store, log):
     execute(plan("square", 3), store, workers=0)
     again = execute(plan("square", 2), store, workers=0, fresh=True)
     assert (again.computed, again.done_before, again.outdated) == (2, 0, 0)
@@ -131,6 +139,36 @@ def test_fresh_computes_everything_again_and_keeps_what_was_there(tmp_path, log)
     assert len(list((tmp_path / "s/older").iterdir())) == 2
     execute(plan("square", 2), store, workers=0, fresh=True)
     assert len(list((tmp_path / "s/older").iterdir())) == 4
+
+
+def test_what_was_withdrawn_stays_withdrawn_without_an_index(store, log):
+    work = plan("square", 3)
+    execute(work, store, workers=0)
+    store.withdraw(list(work.points)[:2])
+    lose_index(store)
+    assert store.summary() == {"done": 1}
+    assert [store.has(point) for point in work.points] == [False, False, True]
+    execute(work, store, workers=0)
+    lose_index(store)
+    assert store.summary() == {"done": 3}
+    assert computed(log) == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("sizes", [(0, 2**16), (2**16, 0)])
+def test_a_result_counts_where_it_was_last_stored(tmp_path, sizes):
+    mended = tmp_path / "mended"
+    work = plan("stops", 1, **{"as": "failed", "mended": str(mended)})
+    before, after = (Store(tmp_path / "s", pack_up_to=size) for size in sizes)
+    execute(work, before, workers=0)
+    mended.touch()
+    execute(work, after, workers=0, retry_failed=True)
+    for _ in range(2):
+        assert after.summary() == {"steps": 1}
+        assert [result.status for result in after.results(work.points)] == ["steps"]
+        lose_index(after)
+    after.withdraw(work.points)
+    lose_index(after)
+    assert after.summary() == {}
 
 
 def test_a_worker_names_its_versions(tmp_path):

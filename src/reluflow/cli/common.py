@@ -15,9 +15,14 @@ Workers = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tcp://host:8786."),
+    typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tls://host:8786."),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again; reuse nothing.")]
+TlsCa = Annotated[
+    Path | None, typer.Option("--tls-ca", help="Certificate of the cluster's authority (PEM).")
+]
+TlsCert = Annotated[Path | None, typer.Option("--tls-cert", help="Your certificate (PEM).")]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", help="Your private key (PEM).")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="Compute failed points once more.")
 ]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, Workers
+from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, TlsCa, TlsCert, TlsKey, Workers
 from reluflow.cli.guard import Debug, guarded
+from reluflow.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from reluflow.sweeps import Plan, Store, Summary
+    from reluflow.sweeps import Certificates, Plan, Store, Summary
     from reluflow.sweeps.summary import Line
 
 ROWS = 20
@@ -30,24 +31,37 @@ def sweep(
     seed: Seed = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     retry_failed: RetryFailed = False,
     fresh: Fresh = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Compute nothing; say how the sweep stands.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
     from rich.console import Console
 
     from reluflow.sweeps import Interrupted, Plan, Store, execute
+    from reluflow.sweeps.status import culprits
+    from reluflow.sweeps.status import words as status_words
     from reluflow.sweeps.summary import summarise
 
     plan = Plan.load(file, seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
+    if status:
+        for line in status_words(plan, store):
+            typer.echo(line)
+        return
     try:
         summary = execute(
             plan,
             store,
             workers=workers,
             cluster=cluster,
+            certificates=certificates(tls_ca, tls_cert, tls_key),
             retry_failed=retry_failed,
             fresh=fresh,
             progress=sys.stderr.isatty(),
@@ -59,6 +73,22 @@ def sweep(
     Console().print(table(plan, lines, total))
     for line in (*doubts(total), *words(summary, store)):
         typer.echo(line)
+    for line in culprits(plan, store) if summary.set_aside else ():
+        typer.echo(line)
+
+
+def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Certificates | None:
+    """The three files of the caller, all of them or none."""
+    from reluflow.sweeps import Certificates
+
+    if ca is None and cert is None and key is None:
+        return None
+    if ca is None or cert is None or key is None:
+        raise InputError(
+            "--tls-ca, --tls-cert and --tls-key belong together, and not all are given. Add the "
+            "others."
+        )
+    return Certificates(ca, cert, key)
 
 
 def words(summary: Summary, store: Store) -> list[str]:
@@ -84,7 +114,7 @@ def words(summary: Summary, store: Store) -> list[str]:
         lines.append(f"nothing to do: all {summary.planned} points have been computed before")
     if summary.done_before:
         lines.append(f"taken from the store: {summary.reuse()}")
-    for count, what in ((summary.failed, "failed"), (summary.set_aside, "ended their worker")):
+    for count, what in ((summary.failed, "failed"), (summary.set_aside, "were set aside")):
         if count:
             lines.append(
                 f"{count} points {what}; errors are in {store.path / 'failures'}, and "

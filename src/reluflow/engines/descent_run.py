@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow import interrupts
 from reluflow.dataset import Dataset
 from reluflow.engines.descent_forms import Form, Rule
 from reluflow.kernels.descent import DIVERGED, DONE, STOPPED, UNCHANGED
@@ -61,7 +62,11 @@ class Run:
     reason: str = ""
 
     def go(self, steps: int, seconds: float, update: Any) -> Status:
-        """Iterate from record to record until something ends the run."""
+        """Iterate from record to record until something ends the run, or a signal comes."""
+        with interrupts.deferred() as pending:
+            return self._go(steps, seconds, update, pending)
+
+    def _go(self, steps: int, seconds: float, update: Any, pending: interrupts.Pending) -> Status:
         # the first call compiles, so the clock starts after it
         _, _, start_loss, _ = self.form.advance(0, 0, math.nan, math.inf)
         top = ceiling(self.rule, start_loss, self.data)
@@ -72,6 +77,7 @@ class Run:
                 outcome, self.now, self.log_loss_now, least = self.form.advance(
                     self.now, done, self.stop, top
                 )
+                pending.check()
                 self.least_now = min(self.least_now, least)
                 if outcome == DIVERGED:
                     self._go_back()

@@ -3,15 +3,20 @@
 `Plan` lists `Point`, `execute` computes what a `Store` lacks, and the store gives back `Result`.
 """
 
-from reluflow.sweeps.execute import Interrupted, Summary, execute
+from reluflow.interrupts import Interrupted
+from reluflow.sweeps.execute import Summary, execute
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.outcome import Result
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point, derived_seed, seeded
+from reluflow.sweeps.security import Certificates
 from reluflow.sweeps.store import Store
 from reluflow.sweeps.tasks import allow
 
 __all__ = [
+    "Certificates",
     "Interrupted",
+    "Limits",
     "Plan",
     "Point",
     "Result",

@@ -1,6 +1,7 @@
 """Workers by Dask: processes of this machine, or any running scheduler.
 
-Workers return bytes and the driver writes them: a worker needs neither the folder nor a disk.
+Workers return bytes and the driver writes them: a worker needs neither the folder nor a disk. Who
+may talk to them is the matter of `security`.
 """
 
 from __future__ import annotations
@@ -14,23 +15,36 @@ import tempfile
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from reluflow import files
+from reluflow import files, interrupts
 from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
 from reluflow.sweeps.compute import ONE_THREAD, Computed
 from reluflow.sweeps.dispatch import ATTEMPTS, ClusterError, Dispatcher, NoWorkersError
+from reluflow.sweeps.heartbeat import Heart
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
+from reluflow.sweeps.security import CLOSED, PRELOAD, Certificates, of_caller, temporary
 
 CONNECT_S = 30
 CLOSE_S = 3
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+")
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where points are computed: as many processes of this machine, or a cluster."""
+
+    workers: int | None = None
+    cluster: str | None = None
+    certificates: Certificates | None = None
+
+
 def compute_on(
-    points: Iterator[Point], workers: int | None, address: str | None
+    points: Iterator[Point], place: Place, limits: Limits | None, heart: Heart
 ) -> Generator[list[Computed], None, None]:
-    """Compute points on ``workers`` local processes, or on the cluster at ``address``."""
+    """Compute points on local processes, or on a cluster."""
     try:
         import distributed  # noqa: F401
     except ImportError:
@@ -38,9 +52,13 @@ def compute_on(
             "workers need Dask. Install it with: pip install 'reluflow[sweep]', or compute in "
             "this process with workers=0 (--workers 0)."
         ) from None
-    dispatcher = Dispatcher(points)
+    dispatcher = Dispatcher(points, heart, limits)
     while True:
-        session = _local(workers or os.cpu_count() or 1) if address is None else _remote(address)
+        session = (
+            _local(place.workers or os.cpu_count() or 1)
+            if place.cluster is None
+            else _remote(place.cluster, place.certificates)
+        )
         try:
             with session as client, closing(dispatcher.outcomes(client)) as batches:
                 yield from batches
@@ -60,6 +78,7 @@ def _local(workers: int) -> Iterator[Any]:
         "distributed.nanny.pre-spawn-environ": ONE_THREAD,
         # each death is reported: the dispatcher counts, and finds the point that caused it
         "distributed.scheduler.allowed-failures": 0,
+        **CLOSED,
     }
     with (
         dask.config.set(settings),
@@ -71,7 +90,7 @@ def _local(workers: int) -> Iterator[Any]:
             with Client(cluster, set_as_default=False) as client:
                 yield client
         finally:
-            with _undisturbed(), contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError):
                 _kill(cluster)
                 cluster.close(timeout=CLOSE_S)
 
@@ -87,15 +106,22 @@ def _started(workers: int, scratch: str) -> Any:
     from distributed import LocalCluster
 
     resource_tracker.ensure_running()  # it unblocks the signals of the thread that starts it
-    attempt = 1
+    security, attempt = temporary(), 1
     while True:
+        interrupts.check()
         try:
             with _undisturbed():
                 return LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
-                    dashboard_address="127.0.0.1:0",  # loopback, any port
+                    security=security,
+                    dashboard_address=None,
+                    scheduler_kwargs={
+                        "dashboard_address": "127.0.0.1:0",  # Dask insists; closed by the preload
+                        "preload": [PRELOAD],
+                    },
+                    preload=[PRELOAD],
                     silence_logs=logging.CRITICAL,
                     local_directory=scratch,
                 )
@@ -110,7 +136,7 @@ def _started(workers: int, scratch: str) -> Any:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Starting and ending workers is not interrupted halfway; a signal waits for the end."""
+    """Starting workers is not interrupted halfway; a signal waits for the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
@@ -128,33 +154,42 @@ def _kill(cluster: Any) -> None:
 
 
 @contextmanager
-def _remote(address: str) -> Iterator[Any]:
+def _remote(address: str, certificates: Certificates | None) -> Iterator[Any]:
     """A client of a running scheduler, which stays as it is."""
-    from distributed import Client
-
     if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
         raise InputError(
             f"`cluster` is {address!r}, not the address of a Dask scheduler. "
-            "Write it like tcp://10.0.0.1:8786."
+            "Write it like tls://10.0.0.1:8786."
         )
-    with _quiet():
-        try:
-            client = Client(address, timeout=CONNECT_S, set_as_default=False)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise InputError(
-                f"no scheduler answers at {address} ({error}). Start one with `dask scheduler`, "
-                "or correct the address."
-            ) from None
-        with client:
-            try:
-                client.wait_for_workers(1, timeout=CONNECT_S)
-            except TimeoutError:
-                raise InputError(
-                    f"the scheduler at {address} has no workers. Start some with `dask worker "
-                    f"{address} --nthreads 1`."
-                ) from None
+    security = of_caller(address, certificates)
+    with _quiet(), _connected(address, security) as client:
+        with interrupts.deferred():
+            _wait_for_workers(client, address)
             _check_versions(client)
-            yield client
+        yield client
+
+
+def _connected(address: str, security: Any) -> Any:
+    from distributed import Client
+
+    try:
+        with interrupts.deferred():
+            return Client(address, timeout=CONNECT_S, security=security, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(
+            f"no scheduler answers at {address} ({error}). Start one with `dask scheduler`, "
+            "correct the address, or give the certificates that it knows."
+        ) from None
+
+
+def _wait_for_workers(client: Any, address: str) -> None:
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_S)
+    except TimeoutError:
+        raise InputError(
+            f"the scheduler at {address} has no workers. Start some with `dask worker "
+            f"{address} --nthreads 1`."
+        ) from None
 
 
 def _check_versions(client: Any) -> None:

@@ -10,13 +10,16 @@ import os
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from reluflow import interrupts
 from reluflow.errors import ReluflowError, ReluflowWarning
 from reluflow.sweeps import tasks
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.outcome import Encoded, encode
 from reluflow.sweeps.point import Point
 from reluflow.trajectory import Status, Trajectory
@@ -27,7 +30,7 @@ ONE_THREAD = {
     "MKL_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
-Answer = tuple[bytes, str, Mapping[str, Any], Mapping[str, Any], str, float]
+Answer = tuple[bytes, str, Mapping[str, Any], Mapping[str, Any], str, bool, float]
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,19 @@ class Computed:
 
 
 def compute(point: Point) -> Computed:
-    """Run the task of a point; any exception it raises is caught and kept as text."""
+    """Run the task of a point; any exception it raises is caught and kept as text.
+
+    A signal is nothing of the point's: it is raised, whatever the task made of it, and a result
+    that came after it is not trusted.
+    """
     began = time.perf_counter()
     try:
-        outcome = tasks.resolve(point.task)(point.parameters, point.seed)
-        if isinstance(outcome, Trajectory) and outcome.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # half a run is no result: the point is computed next time
-        done = encode(point, outcome)
+        with interrupts.deferred() as pending:
+            outcome = tasks.resolve(point.task)(point.parameters, point.seed)
+            if isinstance(outcome, Trajectory) and outcome.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt  # half a run is no result: the point is computed next time
+            done = encode(point, outcome)
+            pending.check()
     except KeyboardInterrupt:
         raise
     except ReluflowError as error:
@@ -59,7 +68,11 @@ def compute(point: Point) -> Computed:
     return Computed(point, done, seconds=time.perf_counter() - began)
 
 
-def compute_group(group: Sequence[Mapping[str, Any]], packages: Sequence[str]) -> list[Answer]:
+def compute_group(
+    group: Sequence[Mapping[str, Any]],
+    packages: Sequence[str],
+    limits: Mapping[str, Any] | None = None,
+) -> list[Answer]:
     """Compute points on a worker; plain data in and out.
 
     The packages that the driver allows are allowed here; the settings of threads stay, because
@@ -68,26 +81,33 @@ def compute_group(group: Sequence[Mapping[str, Any]], packages: Sequence[str]) -
     for package in packages:
         tasks.allow(package)
     os.environ.update(ONE_THREAD)
-    answers: list[Answer] = []
-    with _limited():
-        for stored in group:
-            done = compute(Point.from_dict(stored))
-            answers.append(_pack(done))
-    return answers
+    one = chosen(None if limits is None else Limits(**limits))
+    with one_thread():
+        return [pack(one(Point.from_dict(stored))) for stored in group]
 
 
-def _pack(done: Computed) -> Answer:
+def chosen(limits: Limits | None) -> Callable[[Point], Computed]:
+    """How to compute a point: here, or within limits in a process of its own."""
+    if limits is None:
+        return compute
+    from reluflow.sweeps.cell import compute_within
+
+    return partial(compute_within, limits=limits)
+
+
+def pack(done: Computed) -> Answer:
+    """What became of a point, as plain data."""
     if done.result is None:
-        return b"", "", {}, {}, done.error, done.seconds
+        return b"", "", {}, {}, done.error, done.is_set_aside, done.seconds
     result = done.result
-    return result.body, result.status, result.values, result.versions, "", done.seconds
+    return result.body, result.status, result.values, result.versions, "", False, done.seconds
 
 
 def unpack(point: Point, answer: Answer) -> Computed:
-    """Inverse of what `compute_group` makes of one point."""
-    body, status, values, versions, error, seconds = answer
+    """Inverse of `pack`."""
+    body, status, values, versions, error, is_set_aside, seconds = answer
     result = None if error else Encoded(point, body, status, values, versions)
-    return Computed(point, result, error, seconds=seconds)
+    return Computed(point, result, error, is_set_aside, seconds)
 
 
 @contextmanager
@@ -96,7 +116,7 @@ def pinned() -> Iterator[None]:
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
     try:
-        with _limited(were_set=before == ONE_THREAD):
+        with one_thread(were_set=before == ONE_THREAD):
             yield
     finally:
         for name, value in before.items():
@@ -106,7 +126,7 @@ def pinned() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _limited(*, were_set: bool = True) -> AbstractContextManager[Any]:
+def one_thread(*, were_set: bool = True) -> AbstractContextManager[Any]:
     """Limit the libraries that are loaded already: they read the environment only once."""
     try:
         from threadpoolctl import threadpool_limits

@@ -1,6 +1,6 @@
 """Handing points to workers in groups, a bounded number at a time.
 
-Short points travel in groups of about a second and a half, measured as they come back. At most two
+Short points travel in groups of about half a second, measured as they come back. At most two
 groups for each worker are under way, so memory does not grow with the plan.
 
 A worker that dies takes its group with it, and whatever was waiting for it: each of these points
@@ -19,15 +19,19 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from reluflow import interrupts
 from reluflow.errors import InputError, ReluflowError
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import Computed, compute_group, unpack
+from reluflow.sweeps.heartbeat import Heart
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
 
 ATTEMPTS = 3
-GROUP_S = 1.5
+GROUP_S = 0.5
 GROUP_BYTES = 16 * 2**20
 GROUP_LIMIT = 500
+WAIT_S = 0.2  # between two looks at the signals
 LOOK_S = 5.0  # between two looks at the number of workers
 ABSENT_S = 20.0  # without any worker: a new one takes a few seconds to start
 
@@ -55,10 +59,16 @@ class Dispatcher:
     ----------
     points : iterator of Point
         What to compute; read only as far as needed.
+    heart : Heart
+        Is told what is under way.
+    limits : Limits, optional
+        What each may use.
     """
 
-    def __init__(self, points: Iterator[Point]) -> None:
+    def __init__(self, points: Iterator[Point], heart: Heart, limits: Limits | None = None) -> None:
+        self._heart = heart
         self._client: Any = None
+        self._limits = None if limits is None else limits.to_dict()
         self._points = points
         self._first: deque[Group] = deque()
         self._under_way: dict[Any, Group] = {}
@@ -69,6 +79,8 @@ class Dispatcher:
     def outcomes(self, client: Any) -> Generator[list[Computed], None, None]:
         """Yield outcomes as groups end; the next group is on its way before they are stored.
 
+        While nothing ends, an empty list comes now and then.
+
         Raises `NoWorkersError` when the client loses its last worker; call it again with another.
         """
         self._client, self._finished = client, queue.SimpleQueue()
@@ -77,17 +89,24 @@ class Dispatcher:
         self._under_way.clear()
         self._fill()
         while self._under_way:
-            try:
-                future = self._finished.get(timeout=LOOK_S)
-            except queue.Empty:
-                self._workers()
-                if time.monotonic() - self._seen > ABSENT_S:
-                    raise NoWorkersError from None
-                continue
-            done = self._collect(future, self._under_way.pop(future))
-            self._fill()
-            if done:
-                yield done
+            with interrupts.deferred() as pending:
+                pending.check()
+                done = self._next()
+                self._fill()
+            yield done
+
+    def _next(self) -> list[Computed]:
+        """Wait a moment for a group to end; what became of its points."""
+        try:
+            future = self._finished.get(timeout=WAIT_S)
+        except queue.Empty:
+            self._workers()
+            if time.monotonic() - self._seen > ABSENT_S:
+                raise NoWorkersError from None
+            return []
+        group = self._under_way.pop(future)
+        self._heart.end(group.points)
+        return self._collect(future, group)
 
     def _fill(self) -> None:
         width = self._workers()
@@ -104,8 +123,11 @@ class Dispatcher:
 
     def _submit(self, group: Group) -> None:
         payload = [point.to_dict() for point in group.points]
-        future = self._client.submit(compute_group, payload, tasks.allowed(), pure=False)
+        future = self._client.submit(
+            compute_group, payload, tasks.allowed(), self._limits, pure=False
+        )
         self._under_way[future] = group
+        self._heart.begin(group.points)
         future.add_done_callback(self._finished.put)
 
     def _collect(self, future: Any, group: Group) -> list[Computed]:

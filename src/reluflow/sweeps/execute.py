@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from os import PathLike
-from typing import Any
 
-from reluflow import files
+from reluflow import files, interrupts
 from reluflow.checks import whole
 from reluflow.engines.progress import bar
 from reluflow.errors import InputError
-from reluflow.sweeps import tasks, upkeep
-from reluflow.sweeps.compute import Computed, compute, pinned
+from reluflow.interrupts import Interrupted
+from reluflow.sweeps import tasks
+from reluflow.sweeps.cell import closed_afterwards
+from reluflow.sweeps.cluster import Place, compute_on
+from reluflow.sweeps.compute import Computed, chosen, pinned
+from reluflow.sweeps.heartbeat import Heart, Mark
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.outcome import FAILED_RUN
 from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point
+from reluflow.sweeps.security import Certificates
 from reluflow.sweeps.store import Store
 from reluflow.sweeps.upkeep import FAILED, SET_ASIDE
-
-
-class Interrupted(KeyboardInterrupt):
-    """A sweep was stopped by a signal; what was finished is stored, and it can be continued."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ def execute(
     *,
     workers: int | None = None,
     cluster: str | None = None,
+    certificates: Certificates | None = None,
     retry_failed: bool = False,
     fresh: bool = False,
     progress: bool = False,
@@ -132,7 +133,9 @@ def execute(
     workers : int, optional
         Processes of this machine: one for each core by default; 0 computes in this process.
     cluster : str, optional
-        Address of a running Dask scheduler, such as "tcp://10.0.0.1:8786", instead of ``workers``.
+        Address of a running Dask scheduler, such as "tls://10.0.0.1:8786", instead of ``workers``.
+    certificates : Certificates, optional
+        What opens a ``tls://`` address; those of Dask's configuration by default.
     retry_failed : bool
         Compute failed points, those set aside, and runs that the engine could not complete, once
         more.
@@ -158,25 +161,30 @@ def execute(
         )
     if workers is not None:
         workers = whole(workers, "workers", at_least=0, at_most=1024)
+    place = Place(workers, cluster, certificates)
     store = store if isinstance(store, Store) else Store(store)
     tally = Tally(len(plan))
     try:
-        with _terminable(), store.writer():
+        with interrupts.deferred(grace=None) as pending, store.writer() as index:
             tally.damaged = len(store.refresh())
             if fresh:
                 store.withdraw(plan.points)
             todo = _todo(plan.points, store, retry_failed, tally)
             with (
-                closing(_stream(todo, workers, cluster)) as batches,
+                Heart(index.beat) as heart,
+                closing(_stream(todo, place, plan.limits, store, heart)) as batches,
                 bar(progress, plan.name, tally.planned) as update,
             ):
                 for batch in batches:
                     _keep(batch, store, tally)
                     update(tally.counted, note=tally.note())
-    except KeyboardInterrupt:
+                    heart.beat(tally.tried)
+                    pending.check()
+    except KeyboardInterrupt as error:
         raise Interrupted(
             f"stopped after {tally.tried} points of this call; all of them are stored in "
-            f"{store.path}. Run the same again{' without fresh' if fresh else ''} to continue."
+            f"{store.path}. Run the same again{' without fresh' if fresh else ''} to continue.",
+            signal=getattr(error, "signal", signal.SIGINT),
         ) from None
     return tally.summary()
 
@@ -189,12 +197,13 @@ def _todo(
     now = files.numerics_of(files.versions())
     with store.writer() as index:
         for point in points:
+            interrupts.check()
             if point.task not in checked:
                 tasks.resolve(point.task)
                 checked.add(point.task)
             status, made = index.made(point.id) or (None, "{}")
             if status is not None and point.id not in tally.pending and _numerics(made) != now:
-                upkeep.withdraw(store.path, point.id, index)
+                store.withdraw([point])
                 tally.outdated += status not in (FAILED, SET_ASIDE)
                 status = None
             again = retry_failed and status == FAILED_RUN
@@ -224,21 +233,22 @@ def _made_by(made: str) -> str:
 
 
 def _stream(
-    todo: Iterator[Point], workers: int | None, cluster: str | None
+    todo: Iterator[Point], place: Place, limits: Limits | None, store: Store, heart: Heart
 ) -> Generator[list[Computed], None, None]:
-    """Outcomes as they come, in any order."""
+    """Outcomes as they come, in any order; now and then nothing, for a sign of life."""
     first = next(todo, None)
     if first is None:  # nothing to do: no worker is started for it
         return
     points = _chained(first, todo)
-    if workers == 0:
-        with pinned():
+    if place.workers == 0:
+        one = chosen(limits)
+        with pinned(), closed_afterwards(), closing(Mark(store.mark_path)) as mark:
+            yield []
             for point in points:
-                yield [compute(point)]
+                mark.put(point)
+                yield [one(point)]
     else:
-        from reluflow.sweeps.cluster import compute_on
-
-        with closing(compute_on(points, workers, cluster)) as batches:
+        with closing(compute_on(points, place, limits, heart)) as batches:
             yield from batches
 
 
@@ -258,20 +268,3 @@ def _keep(batch: list[Computed], store: Store, tally: Tally) -> None:
         tally.computed += item.result is not None
         tally.set_aside += item.is_set_aside
         tally.failed += item.result is None and not item.is_set_aside
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Make SIGTERM (a scheduler's end of time) stop the sweep as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only
-        return
-
-    def stop(number: int, frame: Any) -> None:
-        raise Interrupted
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

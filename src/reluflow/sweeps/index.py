@@ -1,7 +1,8 @@
 """The index of a store: one SQLite table with a row for each point, made from the files.
 
 It answers what would take a walk through all files: which points are done, how they ended, their
-numbers. It holds nothing that the files do not, so it is rebuilt whenever it is missing or damaged.
+numbers. It holds nothing that the files do not, apart from the driver's last sign of life, so it is
+rebuilt whenever it is missing or damaged.
 """
 
 from __future__ import annotations
@@ -11,23 +12,26 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from reluflow.errors import FileError
+from reluflow.sweeps.heartbeat import Pulse
 from reluflow.sweeps.point import canonical
 
-VERSION = 2
+VERSION = 3
 PAGE = 900  # SQLite takes at least 999 values in one question
 COMMIT_S = 1.0
 WAIT_S = 30.0
 _TABLE = """
 CREATE TABLE points (
     id TEXT PRIMARY KEY, task TEXT, parameters TEXT, seed INTEGER, status TEXT, scalars TEXT,
-    error TEXT, versions TEXT, size_bytes INTEGER, time_ns INTEGER
+    error TEXT, versions TEXT, size_bytes INTEGER, time_ns INTEGER, pack TEXT, offset INTEGER
 ) WITHOUT ROWID
 """
+_PACKS = "CREATE TABLE packs (name TEXT PRIMARY KEY, size_bytes INTEGER, time_ns INTEGER)"
+_HEARTBEAT = "CREATE TABLE heartbeat (place INTEGER PRIMARY KEY, pulse TEXT)"
 _READ = "SELECT id, task, parameters, seed, status, scalars, error, versions FROM points "
 
 
@@ -37,7 +41,10 @@ class DamagedIndexError(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """A row as stored; size and time of the file tell whether it changed since it was read."""
+    """A row as stored; size and time of the file tell whether it changed since it was read.
+
+    The row of a result in a pack has the size of its record, the name of the pack and its offset.
+    """
 
     id: str
     task: str
@@ -49,6 +56,20 @@ class Row:
     versions: str
     size_bytes: int
     time_ns: int
+    pack: str = ""
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where the record of a result is; ``pack`` is empty if it has a file of its own."""
+
+    pack: str
+    offset: int
+    size_bytes: int
+
+
+_COLUMNS = tuple(field.name for field in fields(Row))
 
 
 class Index:
@@ -60,19 +81,38 @@ class Index:
 
     def put(self, row: Row) -> None:
         """Add or replace a row; rows are committed about once a second."""
-        if not self._connection.in_transaction:
-            self._connection.execute("BEGIN")
-        self._connection.execute(
-            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", astuple(row)
+        self._change(
+            "INSERT OR REPLACE INTO points VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            tuple(getattr(row, name) for name in _COLUMNS),
         )
         if time.monotonic() - self._last_commit > COMMIT_S:
             self.commit()
 
     def remove(self, point_id: str) -> None:
         """Forget a point."""
+        self._change("DELETE FROM points WHERE id = ?", (point_id,))
+
+    def remove_packed(self, point_id: str) -> None:
+        """Forget a point if its result is in a pack."""
+        self._change("DELETE FROM points WHERE id = ? AND pack > ''", (point_id,))
+
+    def put_pack(self, name: str, stamp: tuple[int, int]) -> None:
+        """Note size and time of a pack whose records all have rows."""
+        self._change("INSERT OR REPLACE INTO packs VALUES (?, ?, ?)", (name, *stamp))
+
+    def remove_pack(self, name: str) -> None:
+        """Forget a pack and all that it holds."""
+        self._change("DELETE FROM points WHERE pack = ?", (name,))
+        self._change("DELETE FROM packs WHERE name = ?", (name,))
+
+    def packs(self) -> dict[str, tuple[int, int]]:
+        """Size and time of each pack."""
+        return {row[0]: (row[1], row[2]) for row in self._connection.execute("SELECT * FROM packs")}
+
+    def _change(self, statement: str, values: tuple[Any, ...]) -> None:
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN")
-        self._connection.execute("DELETE FROM points WHERE id = ?", (point_id,))
+        self._connection.execute(statement, values)
 
     def commit(self) -> None:
         """Make the rows so far visible to readers."""
@@ -95,9 +135,13 @@ class Index:
         return None if found is None else (str(found[0]), str(found[1]))
 
     def stamps(self, prefix: str) -> dict[str, tuple[str, int, int]]:
-        """Status, size and time of the file of each point whose id starts with ``prefix``."""
+        """Status, size and time of the file of each point whose id starts with ``prefix``.
+
+        Points in packs have none.
+        """
         found = self._connection.execute(
-            "SELECT id, status, size_bytes, time_ns FROM points WHERE id >= ? AND id < ?",
+            "SELECT id, status, size_bytes, time_ns FROM points "
+            "WHERE id >= ? AND id < ? AND pack = ''",
             (prefix, prefix + "g"),  # "g" comes after every hexadecimal digit
         )
         return {row[0]: (row[1], row[2], row[3]) for row in found}
@@ -108,12 +152,33 @@ class Index:
         found = self._connection.execute(_READ + f"WHERE id IN ({places})", ids).fetchall()
         return {row[0]: _as_dict(row) for row in found}
 
+    def locations(self, ids: list[str]) -> dict[str, Location]:
+        """Where the records of these points are, as far as they are in packs."""
+        places = ", ".join("?" * len(ids))
+        found = self._connection.execute(
+            f"SELECT id, pack, offset, size_bytes FROM points WHERE id IN ({places}) AND pack > ''",
+            ids,
+        )
+        return {row[0]: Location(*row[1:]) for row in found}
+
     def page(self, after: str) -> list[dict[str, Any]]:
         """The next rows by id: short reads, so a slow reader never keeps the writer waiting."""
         found = self._connection.execute(
             _READ + "WHERE id > ? ORDER BY id LIMIT ?", (after, PAGE)
         ).fetchall()
         return [_as_dict(row) for row in found]
+
+    def beat(self, pulse: Pulse | None) -> None:
+        """Show a sign of life at once, with all rows so far; None removes the last one."""
+        self._change("DELETE FROM heartbeat", ())
+        if pulse is not None:
+            self._change("INSERT INTO heartbeat VALUES (0, ?)", (json.dumps(pulse.to_dict()),))
+        self.commit()
+
+    def pulse(self) -> Pulse | None:
+        """The last sign of life; None if nobody computes."""
+        found = self._connection.execute("SELECT pulse FROM heartbeat").fetchone()
+        return None if found is None else Pulse.from_dict(json.loads(found[0]))
 
     def counts(self) -> dict[str, int]:
         """How many points ended how."""
@@ -132,8 +197,9 @@ def row_of(
     values: Mapping[str, Any] | None = None,
     error: str = "",
     versions: Mapping[str, Any] | None = None,
+    location: Location | None = None,
 ) -> Row:
-    """The row of a point, its outcome and the size and time of its file."""
+    """The row of a point, its outcome and the size and time of its file, or its place in a pack."""
     return Row(
         id=point_id,
         task=point["task"],
@@ -145,6 +211,8 @@ def row_of(
         versions=canonical(versions or {}),
         size_bytes=stamp[0],
         time_ns=stamp[1],
+        pack="" if location is None else location.pack,
+        offset=0 if location is None else location.offset,
     )
 
 
@@ -160,6 +228,8 @@ def opened(path: Path, *, fresh: bool = False, check: bool = False) -> Iterator[
         connection.execute("PRAGMA synchronous = OFF")
         if fresh:
             connection.execute(_TABLE)
+            connection.execute(_PACKS)
+            connection.execute(_HEARTBEAT)
             connection.execute(f"PRAGMA user_version = {VERSION}")
         elif connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             raise DamagedIndexError(f"{path} has another version")

@@ -127,21 +127,39 @@ def read(path: Path) -> Result:
     """Read and check the file of a point; raises `FileError` if anything is wrong with it."""
     manifest, arrays = files.read(path)
     with files.contents(path):
-        fields = manifest["fields"]
         if manifest["kind"] == "trajectory":
-            run = load(path)
-            point = Point.from_dict(run.provenance["point"])
-            made = dict(run.provenance.get("versions", {}))
-            result = Result(point, run_values(run), run=run, versions=made)
+            result = _result_of(load(path))
         elif manifest["kind"] == "result":
-            point = Point.from_dict(fields["point"])
-            made = dict(fields.get("provenance", {}).get("versions", {}))
-            result = Result(point, dict(fields["values"]), arrays, versions=made)
+            result = _mapping(manifest["fields"], arrays)
         else:
             raise FileError(f"{path} holds a {manifest['kind']}, not a result. Remove it.")
-        if point.id != path.stem:
-            raise InputError(f"it belongs to the point {point.id}")
+        if result.point.id != path.stem:
+            raise InputError(f"it belongs to the point {result.point.id}")
     return result
+
+
+def decode(body: bytes, source: str) -> Result:
+    """Read and check the bytes of a run file that is part of another file."""
+    manifest, arrays = files.decode(body, None, source)
+    with files.contents(source):
+        if manifest["kind"] == "result":
+            return _mapping(manifest["fields"], arrays)
+        folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+        with tempfile.TemporaryDirectory(prefix="reluflow-", dir=folder) as scratch:
+            path = Path(scratch) / "run.rf"
+            path.write_bytes(body)
+            return _result_of(load(path))
+
+
+def _result_of(run: Trajectory) -> Result:
+    point = Point.from_dict(run.provenance["point"])
+    made = dict(run.provenance.get("versions", {}))
+    return Result(point, run_values(run), run=run, versions=made)
+
+
+def _mapping(fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Result:
+    made = dict(fields.get("provenance", {}).get("versions", {}))
+    return Result(Point.from_dict(fields["point"]), dict(fields["values"]), arrays, versions=made)
 
 
 def _run_bytes(point: Point, run: Trajectory) -> bytes:

@@ -5,6 +5,7 @@ A sweep document is a document of `reluflow.spec` and a table that says what cha
     [sweep]
     seed = 7                        # default: the seed of the document
     repeats = 5                     # trials of each combination, each with its own derived seed
+    limits = { seconds = 60 }       # what a point may use, also memory = "2GB"
 
     [sweep.grid]                    # paths of the document and their values: all combinations
     "network.log_scale" = [-5, -10, -20]
@@ -26,12 +27,14 @@ from typing import Any
 
 from reluflow.checks import nearest, whole
 from reluflow.errors import FileError, InputError
+from reluflow.sweeps import limits as limits_of
 from reluflow.sweeps.design import Design, read_design
+from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import SEED_BITS, Point, seeded
 
 LIMIT = 10_000_000
 SIZE_LIMIT_BYTES = 2**24
-_FIELDS = ("seed", "repeats", "grid", "list", "random")
+_FIELDS = ("seed", "repeats", "limits", "grid", "list", "random")
 
 
 class Plan:
@@ -47,6 +50,8 @@ class Plan:
         What changes from point to point; empty for a plan made from points.
     repeats : int
         Trials of each combination; they follow each other in ``points``.
+    limits : Limits or None
+        What each point may use; not part of its id.
 
     Examples
     --------
@@ -64,6 +69,7 @@ class Plan:
         seed: int = 0,
         paths: tuple[str, ...] = (),
         repeats: int = 1,
+        limits: Limits | None = None,
     ) -> None:
         if count > LIMIT:
             raise InputError(
@@ -71,7 +77,7 @@ class Plan:
                 "and fill the disk. Use fewer values, or [sweep.random] with a count."
             )
         self.name, self.seed, self.paths, self.repeats = name, seed, paths, repeats
-        self._count, self._make = count, make
+        self.limits, self._count, self._make = limits, count, make
 
     def __len__(self) -> int:
         return self._count
@@ -85,13 +91,20 @@ class Plan:
         return f"Plan({self.name!r}, {len(self)} points)"
 
     @classmethod
-    def of(cls, name: str, points: Iterable[Point], *, seed: int = 0) -> Plan:
+    def of(
+        cls,
+        name: str,
+        points: Iterable[Point],
+        *,
+        seed: int = 0,
+        limits: Limits | None = None,
+    ) -> Plan:
         """A plan of given points."""
         listed = tuple(points)
         for point in listed:
             if not isinstance(point, Point):
                 raise InputError(f"a plan got {point!r}, not a Point. Pass reluflow.sweeps.Point.")
-        return cls(name, len(listed), lambda: iter(listed), seed=seed)
+        return cls(name, len(listed), lambda: iter(listed), seed=seed, limits=limits)
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, seed: int | None = None) -> Plan:
@@ -139,6 +152,7 @@ class Plan:
             seed=root,
             paths=design.paths,
             repeats=repeats,
+            limits=limits_of.read(table.get("limits")),
         )
         document.check(base, design, carry, root)
         return plan

@@ -66,7 +66,7 @@ def summarise(
         statuses.update(states)
         numbers.extend(measured)
         if len(lines) < limit:
-            lines.append(_line(_values(trials[0], plan.paths), Counter(states), measured))
+            lines.append(_line(values_of(trials[0], plan.paths), Counter(states), measured))
     return lines, _line({}, statuses, numbers)
 
 
@@ -90,8 +90,8 @@ def _line(values: Mapping[str, Any], statuses: Counter[str], numbers: Iterable[f
     )
 
 
-def _values(point: Point, paths: tuple[str, ...]) -> dict[str, Any]:
-    """The values at the paths; a file's name is gone from the point, its data's name is not."""
+def values_of(point: Point, paths: tuple[str, ...]) -> dict[str, Any]:
+    """The values of a point at some paths; for a file, the name of its data."""
     found = {}
     for path in paths:
         value: Any = point.parameters

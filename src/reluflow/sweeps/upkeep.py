@@ -8,10 +8,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from reluflow import files, interrupts
 from reluflow.checks import choice
 from reluflow.errors import FileError
-from reluflow.sweeps import outcome
-from reluflow.sweeps.index import Index, row_of
+from reluflow.sweeps import outcome, pack
+from reluflow.sweeps.index import Index, Location, row_of
 
 FAILED, SET_ASIDE = "failed", "set_aside"  # points without a result
 DAMAGED, OLDER = "damaged", "older"
@@ -23,9 +24,10 @@ def refresh(root: Path, index: Index) -> list[Path]:
     """Make the index equal to the files of the store at ``root``; returns what was set aside.
 
     A file is read if its size or time differ from those in the index, and trusted otherwise. One
-    folder of 256 is looked at at a time: memory stays flat.
+    folder of 256 is looked at at a time, or one pack: memory stays flat.
     """
     damaged = [path for prefix in _PREFIXES for path in _refresh_runs(root, prefix, index)]
+    damaged += refresh_packs(root, index)
     return damaged + _refresh_failures(root, index)
 
 
@@ -63,17 +65,29 @@ def withdraw(root: Path, point_id: str, index: Index) -> None:
     index.remove(point_id)
 
 
+def keep_older(root: Path, point_id: str, place: Location) -> None:
+    """Copy the result of a point from its pack to ``older``; a damaged one is nothing to keep."""
+    try:
+        body = pack.body(root / "packs" / place.pack, place.offset, place.size_bytes)
+    except FileError:
+        return
+    target = _unused(root / OLDER, f"{point_id}.rf")
+    try:
+        target.parent.mkdir(exist_ok=True)
+        target.write_bytes(body)
+    except OSError as error:
+        raise FileError(
+            f"cannot write {target} ({error.strerror}). Free space or choose another folder."
+        ) from None
+
+
 def put_aside(root: Path, path: Path, index: Index, name: str = DAMAGED) -> Path:
     """Move a file to the folder ``name``, never over another one, and forget its row."""
     if not os.access(path, os.R_OK):
         raise FileError(f"cannot read {path} (Permission denied). Change its permissions.")
-    folder = root / name
+    target = _unused(root / name, path.name)
     try:
-        folder.mkdir(exist_ok=True)
-        target, k = folder / path.name, 0
-        while target.exists():
-            k += 1
-            target = folder / f"{path.name}.{k}"
+        target.parent.mkdir(exist_ok=True)
         os.replace(path, target)
     except OSError as error:
         raise FileError(
@@ -83,7 +97,102 @@ def put_aside(root: Path, path: Path, index: Index, name: str = DAMAGED) -> Path
     return target
 
 
+def _unused(folder: Path, name: str) -> Path:
+    """A path in a folder at which nothing is."""
+    target, k = folder / name, 0
+    while target.exists():
+        k += 1
+        target = folder / f"{name}.{k}"
+    return target
+
+
+def refresh_packs(root: Path, index: Index, *, damaged: str = "") -> list[Path]:
+    """Make the rows of packs equal to their records, from the first that changed, or is damaged.
+
+    All packs after it are read too, because their records count in place of earlier ones.
+    """
+    found, known, aside = pack.names(root / "packs"), index.packs(), []
+    gone = known.keys() - set(found)
+    for name in gone:  # others may hold the same points: they are all read again
+        index.remove_pack(name)
+    is_changed = bool(gone)
+    for name in found:
+        is_changed |= name == damaged or known.get(name) != stamp(root / "packs" / name)
+        if is_changed:
+            aside += _read_pack(root, name, index)
+    return aside
+
+
+def refresh_last_pack(root: Path, index: Index) -> None:
+    """Bring the pack that is to be written next up to date."""
+    for name in pack.names(root / "packs")[-1:]:
+        if index.packs().get(name) != stamp(root / "packs" / name):
+            _read_pack(root, name, index)
+
+
+def _read_pack(root: Path, name: str, index: Index) -> list[Path]:
+    """Make the rows of a pack equal to its records.
+
+    Damage is set aside and cut out of the pack; so is a last record that a killed writer did not
+    finish, which is nothing to be told.
+    """
+    interrupts.check()
+    path, known = root / "packs" / name, index.packs().get(name)
+    content = _bytes(path)
+    spans = list(pack.scan(content))
+    whole = [span for span in spans if span.row is not None]
+    harmed = [span for span in spans if span.row is None]
+    aside = [
+        _cut_out(root, name, span.offset, content[span.offset : span.offset + span.length])
+        for span in harmed
+        if span.offset < (known or (0, 0))[0] or span is not spans[-1]
+    ]
+    if harmed:
+        kept = b"".join(content[span.offset : span.offset + span.length] for span in whole)
+        files.write_bytes(path, kept)
+        whole = list(pack.scan(kept))
+    index.remove_pack(name)
+    for span in whole:
+        _put_span(root, name, span, index)
+    index.put_pack(name, stamp(path))
+    return aside
+
+
+def _put_span(root: Path, name: str, span: pack.Span, index: Index) -> None:
+    """The row of a record, unless the point has a run file, which counts."""
+    row = span.row or {}
+    if row["status"] == pack.WITHDRAWN:
+        index.remove_packed(row["id"])
+    elif not run_path(root, row["id"]).is_file():
+        index.put(
+            row_of(
+                row,
+                row["id"],
+                row["status"],
+                (span.length, 0),
+                values=row["values"],
+                versions=row["versions"],
+                location=Location(name, span.offset, span.length),
+            )
+        )
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
+
+
+def _cut_out(root: Path, name: str, offset: int, content: bytes) -> Path:
+    """Keep damaged bytes of a pack where damaged files are."""
+    target = _unused(root / DAMAGED, f"{name}.{offset}")
+    files.write_bytes(target, content)
+    return target
+
+
 def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
+    interrupts.check()
     known, damaged, seen = index.stamps(prefix), [], set()
     for path in _files(root / "runs" / prefix, ".rf"):
         seen.add(path.stem)
@@ -116,7 +225,8 @@ def _refresh_runs(root: Path, prefix: str, index: Index) -> list[Path]:
 def _refresh_failures(root: Path, index: Index) -> list[Path]:
     damaged = []
     for path in _files(root / "failures", ".json"):
-        if run_path(root, path.stem).exists():  # killed between the two: the result counts
+        status = index.status(path.stem)
+        if status not in (None, FAILED, SET_ASIDE):  # killed between the two: the result counts
             path.unlink()
             continue
         now = stamp(path)
