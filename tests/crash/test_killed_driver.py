@@ -77,7 +77,7 @@ def test_a_killed_driver_is_resumed(tmp_path, workers, kills):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("workers", "kills", "points"), [(0, 50, 1500), (2, 20, 1500)])
+@pytest.mark.parametrize(("workers", "kills", "points"), [(0, 400, 24_000), (2, 100, 12_000)])
 def test_a_driver_killed_many_times_is_resumed(tmp_path, workers, kills, points):
     hits = survive(tmp_path, kills=kills, points=points, workers=workers, seed=workers)
     assert hits == kills

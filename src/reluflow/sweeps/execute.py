@@ -30,6 +30,8 @@ from reluflow.sweeps.security import Certificates
 from reluflow.sweeps.store import Store
 from reluflow.sweeps.upkeep import FAILED, SET_ASIDE
 
+BATCH_S = 0.05
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -241,15 +243,33 @@ def _stream(
         return
     points = _chained(first, todo)
     if place.workers == 0:
-        one = chosen(limits)
-        with pinned(), closed_afterwards(), closing(Mark(store.mark_path)) as mark:
-            yield []
-            for point in points:
-                mark.put(point)
-                yield [one(point)]
+        with closing(Mark(store.mark_path)) as mark:
+            yield from _inline(points, limits, mark)
     else:
         with closing(compute_on(points, place, limits, heart)) as batches:
             yield from batches
+
+
+def _inline(
+    points: Iterator[Point], limits: Limits | None, mark: Mark
+) -> Generator[list[Computed], None, None]:
+    """Compute here; points that take a few milliseconds are stored together."""
+    one, batch, began = chosen(limits), [], time.monotonic()
+    with pinned(), closed_afterwards():
+        yield []
+        try:
+            for point in points:
+                mark.put(point)
+                batch.append(one(point))
+                if time.monotonic() - began > BATCH_S:
+                    yield batch
+                    batch, began = [], time.monotonic()
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield batch  # what ends the sweep does not undo what was computed
+            raise
+        yield batch
 
 
 def _chained(first: Point, rest: Iterator[Point]) -> Iterator[Point]:
