@@ -5,12 +5,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import reluflow as rf
 from reluflow.cli.app import app
-from reluflow.errors import InputError
 
 FOLDER = Path(__file__).parent / "data" / "bad"
 EXPECTED = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
@@ -70,23 +70,18 @@ def test_the_installed_command_does_the_same(name, tmp_path):
     assert "Traceback" not in done.stderr
 
 
-ENGINES = {
-    "descent": lambda data, net, loss: rf.descend(data, net, lr=0.1, steps=1, loss=loss),
-    "flow": lambda data, net, loss: rf.flow(data, net, t_end=0.1, loss=loss),
-}
-
-
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("loss", [rf.losses.Exponential(), rf.losses.Logistic()])
-def test_engines_refuse_equal_points_with_opposite_labels(engine, loss):
-    data = rf.Dataset([[1.0, 2.0], [1.0, 2.0]], [1.0, -1.0])
-    net = rf.Network([1.0], [[1.0, 0.0]])
-    with pytest.raises(InputError, match="rows 0 and 1 of `X` are equal but have labels 1 and -1"):
-        ENGINES[engine](data, net, loss)
+def test_equal_points_with_opposite_labels_have_a_flow_that_ends_at_the_odds(loss):
+    # two labels of one point against one: h tends to half the log-odds, or the log-odds
+    data = rf.Dataset([[1.0, 2.0]] * 3, [1.0, -1.0, 1.0])
+    run = rf.flow(data, rf.Network([1.0], [[1.0, 0.0]]), loss=loss)
+    assert run.status == "stationary"
+    odds = np.log(2.0) * (0.5 if loss.name == "exponential" else 1.0)
+    np.testing.assert_allclose(run.final.predict(data.X), odds, rtol=1e-8)
 
 
-def test_equal_points_are_welcome_where_labels_agree_and_in_regression():
+def test_equal_points_are_welcome():
     net = rf.Network([1.0], [[1.0, 0.0]])
-    for y, loss in (([1.0, 1.0], rf.losses.Logistic()), ([1.0, -1.0], rf.losses.Square())):
+    for y, loss in (([1.0, -1.0], rf.losses.Logistic()), ([1.0, -1.0], rf.losses.Square())):
         data = rf.Dataset([[1.0, 2.0], [1.0, 2.0]], y)
         assert rf.descend(data, net, lr=0.1, steps=1, loss=loss).status == "steps"

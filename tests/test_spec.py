@@ -127,7 +127,13 @@ def test_the_document_has_the_arguments_of_the_engines(table):
     name, struct = table
     function = {"descent": rf.descend, "flow": rf.flow}[name]
     arguments = set(inspect.signature(function).parameters)
-    assert set(struct.__struct_fields__) == arguments - {"data", "net", "loss", "progress"}
+    assert set(struct.__struct_fields__) == arguments - {
+        "data",
+        "net",
+        "loss",
+        "progress",
+        "on_interrupt",
+    }
 
 
 def test_every_generator_and_initialisation_is_offered():

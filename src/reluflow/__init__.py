@@ -11,6 +11,7 @@ from reluflow import datasets, densities, errors, losses, networks
 from reluflow._version import __version__
 from reluflow.dataset import Dataset
 from reluflow.engines import LossBased, descend, flow
+from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.trajectory import Mode, Status, Trajectory, load
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Dataset",
+    "InputError",
     "LossBased",
     "Mode",
     "Network",

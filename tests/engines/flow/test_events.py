@@ -64,7 +64,7 @@ def test_start_at_the_origin_stays_dead():
     run = rf.flow(data, rf.Network([1.0], [[0.0, 0.0]]))
     assert run.status == "stationary"
     assert run.final == run.net
-    assert len(run.events) == 0
+    assert run.events["kind"].tolist() == ["branch"]  # any other start would move
 
 
 def test_neuron_with_all_weights_zero_never_moves():
@@ -101,7 +101,7 @@ def test_start_on_a_plane_follows_the_reference(seed):
 # ---------------------------------------------------------------------- crossings
 
 
-@pytest.mark.parametrize("seed", [1444, 1016, 1407, 856])
+@pytest.mark.parametrize("seed", [1444, 1016, 1407])
 def test_double_crossing_inside_one_step_is_found(seed):
     # found by search: the same plane is crossed twice within 0.005 to 0.02
     rng = np.random.default_rng(seed)
@@ -163,9 +163,23 @@ def test_two_planes_met_at_once_by_a_symmetric_neuron():
     data = rf.Dataset(X, [0.5, 0.5, 1.0])
     net = rf.Network([-1.5], [[0.0, -1.0]])
     run = rf.flow(data, net, t_end=5.0)
-    assert kinds(run.events)[:2] == [(0, 0, "deactivate"), (0, 1, "deactivate")]
+    # at the origin, and the third point pushes back: there it rests
+    assert kinds(run.events) == [(0, 0, "slide"), (0, 1, "slide"), (0, 2, "slide")]
     assert run.events["t"][0] == run.events["t"][1]
     assert run.final.flat().W[0, 0] == 0.0
+
+
+def test_neuron_that_comes_to_rest_at_the_origin_is_not_buried():
+    # no direction is inactive on all points, and all push back: it rests, ready to leave
+    rng = np.random.default_rng(856)
+    problem = Small(rng.normal(size=(4, 2)), 2.0 * rng.normal(size=4), 1.5 * rng.normal(size=2),
+                    0.7 * rng.normal(size=(2, 2)), "square", 10.0)  # fmt: skip
+    run = problem.flow()
+    assert (run.states["mode"][-1][1] == 2).all()
+    assert not (run.events["kind"] == "die").any()
+    assert not run.final.flat().W[1].any()
+    path = small_descent(run.data, run.at(0.25), 2e-5, 1.0)
+    np.testing.assert_allclose(weights(run.at(1.25)), path, atol=2e-4)
 
 
 def test_neuron_turned_round_where_all_planes_meet_takes_the_branch_of_descent():
@@ -248,13 +262,13 @@ def test_sliding_neuron_stays_on_its_plane_and_its_weight_in_the_box():
             assert (net.a[j] * c[on] <= 1e-12).all()  # the plane attracts
 
 
-def test_flip_of_a_sliding_neuron_leaves_to_the_side_it_came_from():
+def test_flip_of_a_sliding_neuron_leaves_to_the_side_of_the_larger_share():
     problem = draw(21)
     exact = problem.reference()
     run = problem.flow(rtol=1e-10)
     flips = run.events[(run.events["kind"] == "flip") & (run.events["neuron"] == 2)]
     together = run.events[run.events["t"] == flips["t"][0]]
-    assert together["kind"].tolist() == ["flip", "release", "activate"]
+    assert together["kind"].tolist()[:3] == ["flip", "branch", "release"]
     assert kinds(run.events) == [event[1:] for event in exact.events]
     np.testing.assert_allclose(weights(run.final), exact.state, atol=1e-8)
 
@@ -366,7 +380,7 @@ def test_a_weight_that_settles_at_an_end_of_the_box_is_not_released():
     rng = np.random.default_rng(3)
     data = rf.Dataset(rng.normal(size=(5, 3)), rng.normal(size=5))
     net = rf.Network(rng.normal(size=8), rng.normal(size=(8, 3)), -1000.0)
-    assert {len(rf.flow(data, net, rtol=r).events) for r in (1e-8, 1e-9, 1e-10, 1e-11)} == {18}
+    assert {len(rf.flow(data, net, rtol=r).events) for r in (1e-8, 1e-9, 1e-10, 1e-11)} == {23}
 
 
 def test_all_planes_that_meet_at_zero_are_crossed_at_once_at_any_tolerance():

@@ -67,7 +67,8 @@ def test_events_are_those_of_the_reference(seed):
         run = problem.flow(rtol=rtol)
         assert kinds(run.events) == [event[1:] for event in exact.events]
         times = np.array([event[0] for event in exact.events])
-        assert np.abs(run.events["t"] / times - 1.0).max() <= 100.0 * rtol
+        told = run.events[run.events["kind"] != "branch"]
+        assert np.abs(told["t"] / times - 1.0).max() <= 100.0 * rtol
 
 
 def test_sample_contains_slides_flips_deaths_and_releases():

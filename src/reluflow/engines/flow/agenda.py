@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.kernels.attempts import LATE
+from reluflow.engines.flow.tolerances import LATE
 
 # a step keeps this far from what is allowed: the speeds in it are known in hindsight only
 CAUTION = 0.9
@@ -30,10 +30,10 @@ class Agenda:
         self.moments: Array = np.empty(0)
         self.sizes: Array = np.empty(0)
 
-    def expect(self, clock: float, step: float, tau: list[float], sizes: list[float]) -> None:
+    def expect(self, clock: float, step: float, tau: Array, sizes: Array) -> None:
         """Note the crossings of a tried step; what was expected after it is kept."""
         later = self.moments > clock + step
-        self.moments = np.concatenate([clock + step * np.array(tau), self.moments[later]])
+        self.moments = np.concatenate([clock + step * tau, self.moments[later]])
         self.sizes = np.concatenate([sizes, self.sizes[later]])
 
     def reach(self, clock: float, bound: float, rate: float, stiffness: float) -> float:

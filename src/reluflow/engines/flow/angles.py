@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.driver import replay
+from reluflow.engines.flow.replay import replay
 from reluflow.errors import InputError
 from reluflow.geometry import pairwise_angles
 from reluflow.network import Network

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from reluflow.engines.flow.clock import log_slowness
-from reluflow.engines.flow.collocation import Start
 from reluflow.engines.flow.problem import Problem
-from reluflow.kernels.classes import speeds
+from reluflow.engines.flow.step import Start
+from reluflow.engines.flow.tolerances import PATH
+from reluflow.kernels.flow.forces import speeds
 from reluflow.trajectory import Status
 
 # eigenvalues below this share of the largest are zero up to rounding
@@ -51,9 +52,9 @@ class Stagnation:
     def __init__(self) -> None:
         self._losses: deque[float] = deque(maxlen=self.STEPS)
 
-    def find_limit(self, problem: Problem, at: Start, log_loss: float, rtol: float) -> Limit | None:
+    def find_limit(self, problem: Problem, at: Start, rtol: float) -> Limit | None:
         """Note one more step and judge the last ones."""
-        self._losses.append(log_loss)
+        self._losses.append(at.log_loss)
         if len(self._losses) < self.STEPS:
             return None
         if max(self._losses) - min(self._losses) > max(1e-12, 0.1 * rtol):
@@ -66,12 +67,12 @@ class Stagnation:
 
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
-    if not len(at.classes.active):
+    if not len(at.classes.face):
         perfect = problem.is_square and np.abs(problem.y - at.h).max() <= ROUNDING * at.rounding
         return Limit(Status.CONVERGED if perfect else Status.STATIONARY, 0.0)
     # a speed is at most the path still to go times the fastest rate: most steps end the test here
     noise = 2.0 * ROUNDING * at.rounding * problem.kappa * problem.spectral_norm
-    if problem.is_square and at.fastest > max(1e-3 * rtol * at.stiffness, noise):
+    if problem.is_square and at.fastest > max(PATH * rtol * at.stiffness, noise):
         return None
     at_rest = at.fastest <= 1e-15 * problem.rate
     square = problem.is_square
@@ -98,9 +99,9 @@ def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | 
     residual = vectors.T @ (problem.y - at.h)
     moving = values > RANK_CUTOFF * max(float(values.max()), 1e-300)
     still = vectors[:, ~moving] @ residual[~moving]
-    if len(at.classes.active):
+    if len(at.classes.face):
         # dormant neurons hardly enter the kernel, yet a force on one of them means escape
-        speed = float(speeds(problem.kappa * still, at.classes, problem.X).max())
+        speed = float(speeds(problem.kappa * still, at.classes, problem.planes).max())
         if speed > 1e-12 * problem.rate:
             return None
     path = (
@@ -109,7 +110,7 @@ def _square(problem: Problem, at: Start, rtol: float, at_rest: bool) -> Limit | 
         * float((np.abs(residual[moving]) / values[moving]).sum())
     )
     floor = at_rest or float(np.abs(residual[moving]).max(initial=0.0)) <= ROUNDING * at.rounding
-    if path > 1e-3 * rtol and not floor:
+    if path > PATH * rtol and not floor:
         return None
     if path > 0.5 * _smallest_margin(problem, at) and not floor:
         return None
@@ -137,10 +138,10 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     moving = rates > RANK_CUTOFF * max(float(rates.max()), 1e-300)
     # along the others the shares do not change: what moves there goes on for ever
     endless = (modes.T @ (root.T @ at.c))[~moving]
-    if not moving.any() or np.linalg.norm(endless) > 1e-3 * rtol * problem.rate * _norm(at):
+    if not moving.any() or np.linalg.norm(endless) > PATH * rtol * problem.rate * _norm(at):
         return None
     path = at.fastest / float(rates[moving].min())
-    if path > 1e-3 * rtol or path > 0.5 * _smallest_margin(problem, at):
+    if path > PATH * rtol or path > 0.5 * _smallest_margin(problem, at):
         return None
     return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))
 
@@ -161,8 +162,8 @@ def _fall(problem: Problem, at: Start) -> float:
 def _smallest_margin(problem: Problem, at: Start) -> float:
     """Smallest boost that could bring a living neuron to a plane it does not slide on."""
     living = at.classes.cid >= 0
-    reach = at.state.reach(problem)
-    margins = np.where(at.state.mode >= 2, np.inf, np.abs(at.neurons.z) / np.maximum(reach, 1e-300))
+    sizes = np.maximum(at.state.sizes(problem.hidden), 1e-300)[:, None]
+    margins = np.where(at.state.mode >= 2, np.inf, np.abs(at.neurons.z) / sizes)
     return float(margins[living].min(initial=np.inf))
 
 

@@ -1,169 +1,269 @@
-"""Gradient flow: what callers use. Validation, runs, continued runs, replay."""
+r"""Gradient flow: the driver over the phases.
+
+A *phase* answers: does it apply here, and where does it lead? The driver asks, in this order:
+
+1. `certificate`: is the limit known? Then the run ends there.
+2. `plateau`: do the outputs stand still? Then dormant neurons move in closed form.
+3. `controller`: otherwise, one adaptive step of the coupled flow.
+
+Between phases it dates the events (`clock`), checks the stops, and keeps records from which any
+time of the run can be recomputed. Times are in the units of the solver.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from reluflow.checks import Array, choice, number, whole
-from reluflow.dataset import Dataset
+from reluflow.checks import Array
+from reluflow.engines.flow import clock, tableau
+from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
+from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
+from reluflow.engines.flow.events import EventLog
+from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.records import Records, restore
-from reluflow.engines.flow.run import Flow, Stops, resolution
-from reluflow.engines.flow.state import State, start
-from reluflow.engines.progress import bar
-from reluflow.errors import InputError
-from reluflow.losses import Loss, Square
-from reluflow.network import Network
-from reluflow.trajectory import Status, Trajectory
-
-# without a stop, training of a classifier ends here: the loss tends to zero but never arrives
-DEFAULT_STOP_LOG_LOSS = -1000.0
+from reluflow.engines.flow.state import State
+from reluflow.engines.flow.step import Start, begin_at
+from reluflow.engines.flow.tolerances import ON_PLANE
+from reluflow.trajectory import Status
 
 
-def flow(
-    data: Dataset | Trajectory,
-    net: Network | None,
-    *,
-    loss: Loss,
-    train: str,
-    t_end: float,
-    stop_loss: float | None,
-    stop_log_loss: float | None,
-    rtol: float,
-    record: Any,
-    max_seconds: float | None,
-    max_events: int | None,
-    progress: bool,
-) -> Trajectory:
-    """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
-    earlier = data if isinstance(data, Trajectory) else None
-    if earlier is not None and earlier.engine != "flow":
-        raise InputError(
-            f"the run to continue is of {earlier.engine}, which keeps no modes. Pass its data and "
-            "its final network instead."
-        )
-    if earlier is not None:
-        data, net, loss = earlier.data, earlier.net, earlier.loss_function
-        train = str(earlier.options["train"])
-    if not isinstance(data, Dataset) or not isinstance(net, Network):
-        raise InputError(
-            f"flow got {type(data).__name__} and {type(net).__name__}. Pass a Dataset and a "
-            "Network, or a Trajectory of rf.flow to continue."
-        )
-    choice(train, "train", ("both", "hidden"))
-    loss.check_data(data.X, data.y)
-    stops = _stops(loss, t_end, stop_loss, stop_log_loss, max_seconds, max_events)
-    rtol = number(rtol, "rtol", at_least=1e-13, at_most=0.1)
-    problem = Problem(data, loss, train)
-    options = {"train": train, "rtol": rtol}
-    if earlier is None:
-        run = Flow(problem, start(problem, net), rtol, stops)
-        run.start_modes()
-    else:
-        state, step = restore(problem, earlier, len(earlier.t) - 1)
-        if np.isfinite(stops.t_end) and stops.t_end <= state.t:
-            raise InputError(
-                f"`t_end` is {stops.t_end:g} but the run has reached {state.t:g}. "
-                "Give a later time."
+@dataclass(frozen=True)
+class Stops:
+    """What ends a run before its limit; ``t_end`` in the units of the solver."""
+
+    t_end: float = np.inf
+    log_loss: float = -np.inf
+    max_seconds: float = np.inf
+    max_events: float = np.inf
+
+    @property
+    def log_t_end(self) -> float:
+        """Logarithm of the end time."""
+        return float(np.log(self.t_end))
+
+
+class Ending(NamedTuple):
+    """How a run ended: status, bound on the distance to the limit (nan: none), reason in words."""
+
+    status: Status
+    error: float = np.nan
+    reason: str = ""
+
+
+class Flow:
+    """One run of the flow, from a state to a stop."""
+
+    def __init__(self, problem: Problem, state: State, rtol: float, stops: Stops) -> None:
+        self.problem, self.state, self.rtol, self.stops = problem, state, rtol, stops
+        self.log = EventLog()
+        self.counters = Counters()
+        self.plateau = Plateau(problem, rtol, self.log)
+        self.controller = Controller(problem, rtol, self.counters, self.log)
+        self.seconds = {"plateau": 0.0, "coupled": 0.0}
+        self.plateaus = 0
+        self.close = resolution(problem, stops.log_loss)
+        if state.step == 0.0:
+            state.step = self.controller.first_step()
+
+    def start_modes(self) -> None:
+        """Settle neurons that start exactly on planes: no motion brought them there."""
+        state, problem = self.state, self.problem
+        z = np.abs(state.w @ problem.planes.U.T)
+        on = (z <= ON_PLANE * state.sizes(problem.hidden)[:, None]).any(axis=1)
+        if on.any():
+            c = problem.forces(state.outputs(problem))
+            for j in np.flatnonzero(on).tolist():
+                redirect(problem, state, c, j, self.log)
+            self.log.date(lambda moments: (0.0 * moments, np.full(len(moments), -np.inf)))
+
+    def run(
+        self, keep: Callable[[State, float], None], tick: Callable[[float, float], None]
+    ) -> Ending:
+        """Run to a stop or a limit; ``keep(state, log_loss)`` after each phase."""
+        began = time.perf_counter()
+        stagnation = Stagnation()
+        at = begin_at(self.problem, self.state)
+        keep(self.state, at.log_loss)
+        while True:
+            tick(self.state.log_t, at.log_loss)
+            limit = find_limit(self.problem, at, self.rtol) or stagnation.find_limit(
+                self.problem, at, self.rtol
             )
-        run = Flow(problem, state, rtol, stops)
-        run.coupled.step = step
-    times = None
-    if not isinstance(record, (int, np.integer)):
-        times = _record_times(record, stops.t_end)
-    count = whole(record, "record", at_least=2) if times is None else 200
-    records = Records(problem, net, count, earlier)
-    with bar(progress, "gradient flow") as update:
+            if self.plateau.endless:
+                limit = Limit(Status.STATIONARY, 0.0)
+            ending = self._ending(at, limit, time.perf_counter() - began)
+            if ending is not None:
+                return ending
+            try:
+                self._move(at, limit)
+            except (StepFailedError, FloatingPointError) as error:
+                self.log.drop()
+                return Ending(Status.FAILED, np.nan, f"the flow could not go on: {error}")
+            except KeyboardInterrupt:
+                self.log.drop()
+                raise
+            at = begin_at(self.problem, self.state)
+            keep(self.state, at.log_loss)
 
-        def tick(log_t: float, log_loss: float) -> None:
-            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+    def _ending(self, at: Start, limit: Limit | None, spent: float) -> Ending | None:
+        """Whether the run ends here, and how."""
+        stops = self.stops
+        if np.isfinite(stops.log_loss) and at.log_loss <= stops.log_loss + self.close:
+            return Ending(Status.STOP_LOSS)
+        if np.isfinite(stops.t_end) and self.state.log_t >= stops.log_t_end:
+            return Ending(Status.T_END)
+        if limit is not None and np.isinf(stops.t_end):
+            return Ending(limit.status, limit.error)
+        if spent > stops.max_seconds:
+            return Ending(Status.BUDGET, np.nan, f"max_seconds={stops.max_seconds:g} is reached")
+        if len(self.log) >= stops.max_events:
+            return Ending(Status.BUDGET, np.nan, f"max_events={stops.max_events:g} is reached")
+        return None
 
-        status, error = run.run(records, tick)
-    return records.pack(run, status, error, options, times)
+    def _move(self, at: Start, limit: Limit | None) -> None:
+        """Advance by one phase."""
+        if limit is not None and (self.problem.is_square or self.plateau.endless):
+            # nothing moves any more: the end time is reached by waiting
+            self.state = replace(self.state.copy(), t=self.stops.t_end, log_t=self.stops.log_t_end)
+            return
+        began = time.perf_counter()
+        moving = self.plateau.dormant(at)
+        if moving is not None:
+            self._plateau(at, moving)
+            self.plateaus += 1
+            self.seconds["plateau"] += time.perf_counter() - began
+        else:
+            self._coupled(at)
+            self.seconds["coupled"] += time.perf_counter() - began
+
+    # ------------------------------------------------------------------ phases
+
+    def _plateau(self, at: Start, moving: Any) -> None:
+        before = self.state
+        slowness = clock.log_slowness(self.problem, at.h)
+        left = (self.stops.t_end - before.t) * np.exp(-slowness)
+        end = self.plateau.walk(at, moving, left)
+
+        def dated(moments: Array) -> tuple[Array, Array]:
+            return _with_logs(before.t + (moments - before.clock) * np.exp(slowness))
+
+        self.log.date(dated)
+        end.t, end.log_t = _only(dated(np.array([end.clock])))
+        if end.t >= self.stops.t_end * (1 - 1e-15):
+            end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
+        self.state = end
+
+    def _coupled(self, at: Start) -> None:
+        before = self.state
+        left = self.stops.t_end - before.t if self.problem.is_square else np.inf
+        step = self.controller.advance(at, left)
+        for _ in range(8):
+            fraction = self._fraction(at, step)
+            if fraction is None:
+                break
+            self.log.drop()
+            step = self.controller.advance(at, fraction * step.stretch.step)
+            step.end.step = before.step
+        self._date(at, step)
+        self.state = step.end
+
+    def _slowness(self, at: Start, step: Step) -> Array:
+        rows = [at.h, *step.stretch.h]
+        return np.array([clock.log_slowness(self.problem, row) for row in rows])
+
+    def _fraction(self, at: Start, step: Step) -> float | None:
+        """Share of the step at which a stop lies, if it lies clearly inside."""
+        target = self.stops.log_loss
+        shares = []
+        if target > -np.inf and self.problem.log_loss(step.stretch.h[-1]) < target - self.close:
+            rows = [self.problem.log_loss(row) for row in step.stretch.h]
+            losses = np.array([at.log_loss, *rows])
+            curve = (tableau.START_RADAU_MONOMIALS @ (losses - target)).tolist()
+            shares.append(_crossing(lambda tau: _horner(curve, tau)))
+        if not self.problem.is_square and np.isfinite(self.stops.t_end):
+            slowness = self._slowness(at, step)
+
+            def lead(tau: float) -> float:
+                passed = clock.log_elapsed(slowness, step.stretch.step, tau)
+                return self.stops.log_t_end - float(np.logaddexp(at.state.log_t, passed))
+
+            if lead(1.0) < -1e-11:
+                shares.append(_crossing(lead))
+        return min(shares) if shares else None
+
+    def _date(self, at: Start, step: Step) -> None:
+        """Give the step's events and its end their times."""
+        origin, end, size = at.state, step.end, step.stretch.step
+        if self.problem.is_square:
+
+            def dated(moments: Array) -> tuple[Array, Array]:
+                return _with_logs(origin.t + (moments - origin.clock))
+
+            self.log.date(dated)
+            end.t = origin.t + (end.clock - origin.clock)
+            end.log_t = math.log(end.t)
+            if end.t >= self.stops.t_end * (1 - 4e-16):
+                end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
+            return
+        slowness = self._slowness(at, step)
+
+        def dated_slow(moments: Array) -> tuple[Array, Array]:
+            shares = np.minimum((moments - origin.clock) / size, 1.0)
+            passed = np.array([clock.log_elapsed(slowness, size, tau) for tau in shares])
+            log_t = np.logaddexp(origin.log_t, passed)
+            with np.errstate(over="ignore"):
+                return np.exp(log_t), log_t
+
+        self.log.date(dated_slow)
+        end.t, end.log_t = _only(dated_slow(np.array([end.clock])))
+        if np.isfinite(self.stops.t_end) and end.log_t > self.stops.log_t_end - 2e-11:
+            end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
 
 
-def _stops(
-    loss: Loss,
-    t_end: float,
-    stop_loss: float | None,
-    stop_log_loss: float | None,
-    max_seconds: float | None,
-    max_events: int | None,
-) -> Stops:
-    t_end = number(t_end, "t_end", above=0.0, infinite=True)
-    if stop_loss is not None and stop_log_loss is not None:
-        raise InputError(
-            f"both `stop_loss` ({stop_loss:g}) and `stop_log_loss` ({stop_log_loss:g}) are given. "
-            "Give one of them."
-        )
-    log_loss = -np.inf
-    if stop_loss is not None:
-        log_loss = float(np.log(number(stop_loss, "stop_loss", above=0.0)))
-    if stop_log_loss is not None:
-        log_loss = number(stop_log_loss, "stop_log_loss")
-    if not isinstance(loss, Square) and np.isinf(log_loss) and np.isinf(t_end):
-        log_loss = DEFAULT_STOP_LOG_LOSS
-    seconds = np.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
-    events = np.inf if max_events is None else float(whole(max_events, "max_events"))
-    return Stops(t_end, log_loss, seconds, events)
+def _with_logs(t: Array) -> tuple[Array, Array]:
+    with np.errstate(divide="ignore"):
+        return t, np.log(t)
 
 
-def _record_times(record: Any, t_end: float) -> Array:
-    times = np.asarray(record, dtype=np.float64)
-    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)):
-        raise InputError(
-            f"`record` is {record!r}; it must be a count or a list of finite times. Change it."
-        )
-    if times.min() < 0 or times.max() > t_end:
-        raise InputError(
-            f"`record` spans [{times.min():g}, {times.max():g}], outside [0, t_end={t_end:g}]. "
-            "Drop the times outside."
-        )
-    return np.unique(times)
+def _only(pair: tuple[Array, Array]) -> tuple[float, float]:
+    return float(pair[0][0]), float(pair[1][0])
 
 
-def replay(run: Trajectory, **target: float) -> Network:
-    """The network at a time, log-time or log-loss, recomputed from the last record before it."""
-    ((name, value),) = target.items()
-    value = number(value, name, infinite=True)
-    problem = Problem(run.data, run.loss_function, str(run.options["train"]))
-    ended = run.status in (Status.CONVERGED, Status.STATIONARY)
-    if name == "log_loss":
-        return _replay_loss(run, problem, value)
-    log_t = value if name == "log_t" else (float(np.log(value)) if value > 0 else -np.inf)
-    if log_t > run.log_t[-1] + 1e-15 * (1 + abs(run.log_t[-1])) or (name == "t" and value < 0):
-        if ended and value > 0:
-            return run.final
-        raise InputError(
-            f"`{name}` is {value:g}, outside the span of the run (t from 0 to {run.t[-1]:g}). "
-            "Ask for a time inside it, or continue the run with rf.flow(run, t_end=...)."
-        )
-    k = int(np.searchsorted(run.log_t, log_t, side="right")) - 1
-    state, step = restore(problem, run, max(k, 0))
-    if log_t <= state.log_t:
-        return state.network(problem, run.net)
-    t_end = value if name == "t" else float(np.exp(value))
-    return _continue(run, problem, state, step, Stops(t_end, -np.inf, np.inf, np.inf))
+def resolution(problem: Problem, log_loss: float) -> float:
+    """How near a log-loss can be reached: nearer, rounding of the residuals decides.
+
+    Steps towards the exact value would go on forever.
+    """
+    if not np.isfinite(log_loss):
+        return 0.0
+    rounding = 0.0
+    if problem.is_square:
+        scaled = log_loss - 2.0 * problem.units.label * np.log(2.0)
+        log_residual = 0.5 * (scaled + np.log(2.0 / (problem.kappa * problem.n)))
+        rounding = 4e-15 * problem.output_scale * np.exp(min(-log_residual, 60.0))
+    return float(1e-10 * max(1.0, abs(log_loss)) + min(rounding, 1.0))
 
 
-def _replay_loss(run: Trajectory, problem: Problem, log_loss: float) -> Network:
-    # a run that stopped at this loss came as near to it as rounding lets it
-    below = np.flatnonzero(run.log_loss <= log_loss + resolution(problem, log_loss))
-    if not len(below) or log_loss > run.log_loss[0]:
-        raise InputError(
-            f"`log_loss` is {log_loss:g}, outside the span of the run ({run.log_loss[0]:g} down to "
-            f"{run.log_loss[-1]:g}). Ask for a value inside it, or continue the run."
-        )
-    state, step = restore(problem, run, max(int(below[0]) - 1, 0))
-    return _continue(run, problem, state, step, Stops(np.inf, log_loss, np.inf, np.inf))
+def _horner(coefficients: list[float], tau: float) -> float:
+    total = 0.0
+    for coefficient in reversed(coefficients):
+        total = total * tau + coefficient
+    return total
 
 
-def _continue(
-    run: Trajectory, problem: Problem, state: State, step: float, stops: Stops
-) -> Network:
-    part = Flow(problem, state, float(run.options["rtol"]), stops)
-    part.coupled.step = step
-    part.run(Records(problem, run.net, 2, None), lambda *_: None)
-    return part.state.network(problem, run.net)
+def _crossing(lead: Callable[[float], float]) -> float:
+    """Where a function that is positive at 0 and negative at 1 changes sign, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if lead(middle) > 0.0:
+            low = middle
+        else:
+            high = middle
+    return max(high, 1e-12)

@@ -2,8 +2,8 @@ r"""Plateaus: while the outputs stand still, dormant neurons move in closed form
 
 At a small start all outputs are negligible and the forces are constants; between two saddles the
 neurons that count are at rest and the forces are constants again. Each dormant neuron then follows
-its own chain of boosts (`kernels.frozen`), whatever its scale: a plateau costs its events, not its
-length. It ends when the dormant neurons' outputs reach a hundredth of the tolerance.
+its own chain of boosts (`kernels.flow.plateau`), whatever its scale: a plateau costs its events,
+not its length. It ends when the dormant neurons' outputs reach a hundredth of the tolerance.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.collocation import Start
+from reluflow.engines.flow.controller import redirect
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.kernels.frozen import any_below, drift
+from reluflow.engines.flow.step import Start
+from reluflow.engines.flow.tolerances import DORMANT, WORTHWHILE
+from reluflow.kernels.flow.forces import on_planes
+from reluflow.kernels.flow.layout import Neurons
+from reluflow.kernels.flow.neuron import Log
+from reluflow.kernels.flow.plateau import Forces, any_below, drift_all
 from reluflow.losses import logsumexp
-
-# a plateau shorter than this many e-foldings is left to the coupled phase
-WORTHWHILE = 3.0
 
 
 class Plateau:
@@ -29,7 +31,7 @@ class Plateau:
     def __init__(self, problem: Problem, rtol: float, log: EventLog) -> None:
         self.problem, self.rtol, self.log = problem, rtol, log
         self.endless = False  # the dormant neurons shrink for ever: the plateau is the limit
-        self.log_level = float(np.log(0.01 * rtol * problem.output_scale))
+        self.log_level = float(np.log(DORMANT * rtol * problem.output_scale))
 
     def dormant(self, at: Start) -> NDArray[np.bool_] | None:
         """The neurons that move alone, or None where no worthwhile plateau begins."""
@@ -40,7 +42,7 @@ class Plateau:
         living = at.classes.cid >= 0
         if not (asleep & living).any():
             return None
-        pace = self._speeds(at)
+        pace = np.where(living, at.speeds[at.classes.cid], 0.0)
         fastest = float(pace[asleep & living].max())
         if fastest <= 0.0:
             return None
@@ -50,7 +52,7 @@ class Plateau:
         if length * fastest < WORTHWHILE:
             return None
         awake = ~asleep & living
-        if awake.any() and float(pace[awake].max()) * length > 0.01 * self.rtol:
+        if awake.any() and float(pace[awake].max()) * length > DORMANT * self.rtol:
             return None
         return asleep & living
 
@@ -63,7 +65,6 @@ class Plateau:
     def walk(self, at: Start, moving: NDArray[np.bool_], limit: float) -> State:
         """Move the dormant neurons to the end of the plateau, or by ``limit`` of clock time."""
         state = at.state.copy()
-        z = at.neurons.z.copy()
         left = limit
         patience = 100.0 * (self.log_level - self._total(state, moving)) + 1e6
         for _ in range(2000):
@@ -76,47 +77,60 @@ class Plateau:
                 break
             span = min(gap / (2.0 * fastest), left)
             while True:
-                trial, trial_z = state.copy(), z.copy()
-                rows = self._drift(trial, trial_z, moving, at.c, span)
+                trial = state.copy()
+                log = EventLog()
+                self._drift(trial, at.c, moving, span, log)
                 if self._total(trial, moving) <= self.log_level + 0.5:
                     break
                 span *= 0.5
-            self._record(state, rows)
+            self.log.take(log)
             trial.clock = state.clock + span
             left -= span
-            state, z = trial, trial_z
+            state = trial
             if span < 1e-3 * gap / fastest:
                 break
         return state
 
     def _drift(
-        self, state: State, z: Array, moving: NDArray[np.bool_], c: Array, span: float
-    ) -> Array:
-        capacity = 256 + 2 * len(z) * z.shape[1]
-        while True:
-            log = np.empty((capacity, 5))
-            work = state.copy()
-            work_z = z.copy()
-            used = drift(
-                work.a, work.w, work_z, work.sigma, work.mode, moving, c,
-                self.problem.X, self.problem.gram, span, log,
-            )  # fmt: skip
-            if used >= 0:
-                break
-            capacity *= 4
-        state.a, state.w, state.sigma, state.mode = work.a, work.w, work.sigma, work.mode
-        z[:] = work_z
-        return log[:used]
-
-    def _record(self, before: State, rows: Array) -> None:
-        mode = before.mode
-        lively = (mode == 1).sum(axis=1)
-        for time, j, i, old, new in rows:
-            clock = before.clock + time
-            self.log.change(clock, int(j), int(i), int(old), int(new))
-            lively[int(j)] += int(new == 1) - int(old == 1)
-            if lively[int(j)] == 0 and old == 1:
-                self.log.add(clock, int(j), -1, "die")
+        self, state: State, c: Array, moving: NDArray[np.bool_], span: float, log: EventLog
+    ) -> None:
+        """Carry the dormant neurons by ``span``; one that comes to a crossroads is told its way."""
+        problem = self.problem
+        low, high = (pair[0] for pair in on_planes(c[None], problem.planes))
+        noise = float(np.abs(c * problem.planes.length).sum())
+        forces = Forces(low, high, noise)
+        z = state.w @ problem.planes.U.T
+        z[state.mode >= 2] = 0.0
+        neurons = Neurons(
+            state.a, state.w, state.sigma, state.mode, z, np.exp(2.0 * state.sigma), problem.sign,
+            problem.log_balance, state.still, state.still_sigma,
+        )  # fmt: skip
+        reached = np.zeros(len(state.a))
+        clock = state.clock
+        for _ in range(64 * len(state.a) + 64):
+            capacity = 256
+            while True:
+                rows = Log(np.empty((capacity, 5)), np.zeros(1, np.int64))
+                before, far = state.copy(), reached.copy()
+                stopped = drift_all(neurons, moving, forces, problem.planes, reached, span, rows)
+                if rows.used[0] <= capacity:
+                    break
+                capacity = 2 * int(rows.used[0])
+                for name in ("a", "w", "sigma", "mode", "still", "still_sigma"):
+                    getattr(state, name)[:] = getattr(before, name)
+                reached[:] = far
+                z[:] = state.w @ problem.planes.U.T
+                z[state.mode >= 2] = 0.0
+            log.extend(clock, 1.0, rows.rows[: int(rows.used[0])])
+            if stopped < 0:
+                return
+            state.clock = clock + float(reached[stopped])
+            redirect(problem, state, c, stopped, log, came_from=state)
+            state.clock = clock
+            z[stopped] = np.where(
+                state.mode[stopped] >= 2, 0.0, problem.planes.U @ state.w[stopped]
+            )
+        raise FloatingPointError("a plateau's neurons do not get past a crossroads")
 
     def _log_outputs(self, state: State) -> Array:
         """Logarithm of a bound on the output of each neuron on a point, ``(a^2 + |w|^2) |x| / 2``.
@@ -126,17 +140,20 @@ class Plateau:
         squares = state.a**2 + np.einsum("jd,jd->j", state.w, state.w)
         with np.errstate(divide="ignore"):
             return np.asarray(
-                2.0 * state.sigma + np.log(0.5 * squares) + np.log(self.problem.lengths.max())
+                2.0 * state.sigma + np.log(0.5 * squares) + np.log(self.problem.longest)
             )
 
+    def _living(self, state: State) -> NDArray[np.bool_]:
+        both = self.problem.planes.both
+        return np.asarray(((state.mode != 0) | both).any(axis=1))
+
     def _total(self, state: State, moving: NDArray[np.bool_]) -> float:
-        living = moving & (state.mode == 1).any(axis=1)
+        living = moving & self._living(state)
         return logsumexp(self._log_outputs(state)[living]) if living.any() else -np.inf
 
-    def _speeds(self, at: Start) -> Array:
-        """``|g_j|`` of every neuron (0 for dead ones)."""
-        return np.where(at.classes.cid >= 0, at.speeds[at.classes.cid], 0.0)
-
     def _fastest(self, state: State, c: Array, moving: NDArray[np.bool_]) -> float:
-        g = np.where((state.mode == 1) & moving[:, None], c, 0.0) @ self.problem.X
+        """The largest ``|g|`` of a moving neuron, slides not counted: it bounds the growth."""
+        low, high = (pair[0] for pair in on_planes(c[None], self.problem.planes))
+        f = np.where(state.mode == 1, high, np.where(state.mode == 0, low, 0.0))
+        g = np.where(moving[:, None], f, 0.0) @ self.problem.planes.U
         return float(np.sqrt(np.einsum("jd,jd->j", g, g).max()))

@@ -1,4 +1,4 @@
-r"""What stays fixed during a flow: reduced points, Gram matrix, and the force law of the loss.
+r"""What stays fixed during a flow: planes of the points and the force law, in natural units.
 
 Forces are :math:`c_i = -dL/dh_i` in the clock of the loss. For the square loss the clock is time.
 For the exponential and logistic losses it is ``s`` with ``ds = G dt``,
@@ -9,47 +9,59 @@ one, and nothing underflows (see `clock`).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.kernels.layout import Law, Points
+from reluflow.engines.flow.units import Units, natural_units
+from reluflow.kernels.flow.layout import Law, Planes
 from reluflow.losses import Loss, Square
+from reluflow.network import Network
+
+# normals that differ by less than this are one: rounding of a point divided by its length
+SAME_PLANE = 1e-15
+# layers of a neuron whose sizes agree to this are equal: rounding of a norm
+BALANCED = 4e-15
 
 
 class Problem:
-    """Data, loss and trained layers, in the coordinates the solver uses.
+    """Data, loss and trained layers, in the units and coordinates the solver uses.
 
     When ``d > n`` the points are written in an orthonormal basis ``Q`` (d, n) of their span: the
     part of a neuron orthogonal to it never moves and is kept aside.
     """
 
-    def __init__(self, data: Dataset, loss: Loss, train: str) -> None:
-        self.data, self.loss, self.hidden = data, loss, train == "hidden"
+    def __init__(self, data: Dataset, net: Network, loss: Loss, train: str) -> None:
+        self.data, self.net, self.loss, self.hidden = data, net, loss, train == "hidden"
+        self.units: Units = natural_units(data, net, loss, self.hidden)
         self.n = data.n
         self.basis: Array | None = None
-        self.X: Array = np.array(data.X, order="C")  # writable: one signature of the kernels
+        X = np.ldexp(data.X, -self.units.length)
+        normals, owner, length = planes_of(X)
         if data.d > data.n:
-            q, r = np.linalg.qr(data.X.T)
-            self.basis, self.X = q, np.ascontiguousarray(r.T)
-        self.d = self.X.shape[1]
-        self.y: Array = np.array(data.y)
-        self.gram: Array = np.ascontiguousarray(self.X @ self.X.T)
-        self.lengths: Array = np.sqrt(np.diag(self.gram))
-        self.longest = float(self.lengths.max())
-        self.points = Points(self.X, self.gram, self.lengths, self.y)
-        self.spectral_norm = float(np.linalg.norm(self.X, 2))
+            self.basis, r = np.linalg.qr(normals.T)
+            normals = np.ascontiguousarray(r.T)
+        self.d = normals.shape[1]
+        self.y: Array = np.ldexp(np.array(data.y), -self.units.label)
+        both = np.zeros(len(normals), np.bool_)
+        both[owner[length < 0.0]] = True
+        gram = np.ascontiguousarray(normals @ normals.T)
+        np.fill_diagonal(gram, 1.0)
+        self.planes = Planes(normals, gram, both, owner, length, self.y)
+        self.longest = float(np.abs(length).max())
+        self.spectral_norm = float(np.linalg.norm(length[:, None] * normals[owner], 2))
         self.is_square = isinstance(loss, Square)
-        self.is_logistic = loss.name == "logistic"
-        self.kappa = loss.kappa(self.n) if isinstance(loss, Square) else 1.0
-        self.output_scale = float(np.abs(self.y).max()) if self.is_square else 1.0
-        if self.output_scale == 0.0:
-            self.output_scale = 1.0
-        self.force_scale = self.kappa * self.output_scale if self.is_square else 1.0
+        self.kappa = loss.kappa(self.n) if isinstance(loss, Square) else 0.0
+        self.output_scale = float(np.abs(self.y).max()) or 1.0
+        self.sign, self.log_balance = _balances(self)
+        force_scale = self.kappa * self.output_scale if self.is_square else 1.0
         # a bound on the speed |g| at a small start: one over the unit of clock time
         self.rate = self.longest
         if self.is_square:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
-        self.law = Law(self.hidden, self.kappa, self.force_scale, self.longest, self.rate)
+        logistic = loss.name == "logistic"
+        self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
+        self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
 
     def forces(self, h: Array) -> Array:
         """Forces for outputs ``h`` (..., n)."""
@@ -60,20 +72,65 @@ class Problem:
         return np.asarray(self.y * weights / weights.sum(axis=-1, keepdims=True))
 
     def force_jacobian(self, h: Array) -> Array:
-        r"""The matrix ``-dc/dh`` (n, n): kappa times the identity, or that of the shares."""
-        if isinstance(self.loss, Square):
-            return self.kappa * np.eye(self.n)
+        r"""The matrix ``-dc/dh`` (n, n) of a classification loss."""
         q = self.y * h
         p = np.abs(self.forces(h))
         # d log(-l')/dq is -1 for the exponential and -sigmoid(q) for the logistic loss
-        bend = np.ones(self.n) if self.loss.name == "exponential" else _sigmoid(q)
+        bend = np.exp(-np.logaddexp(0.0, -q)) if self.law.logistic else np.ones(self.n)
         jacobian = np.diag(p * bend) - np.outer(p, p * bend)
         return np.asarray(self.y[:, None] * jacobian * self.y[None, :])
 
     def log_loss(self, h: Array) -> float:
-        """Logarithm of the loss at outputs ``h``."""
-        return self.loss.log_value(h, self.y)
+        """Logarithm of the loss at outputs ``h``, in the units of the data."""
+        shift = 2.0 * self.units.label * np.log(2.0) if self.is_square else 0.0
+        return float(self.loss.log_value(h, self.y) + shift)
 
 
-def _sigmoid(q: Array) -> Array:
-    return np.asarray(np.exp(-np.logaddexp(0.0, -q)))
+def planes_of(X: Array) -> tuple[Array, NDArray[np.int64], Array]:
+    """Group points on one line through the origin: ``(normals, owner, signed lengths)``.
+
+    A normal points along the first of its points. Points are on one line if their directions agree
+    to rounding. They are sorted by their products with a fixed direction of no meaning, so only
+    neighbours are compared: O(n (log n + d)).
+    """
+    length = np.linalg.norm(X, axis=1)
+    units = X / length[:, None]
+    probe = np.random.default_rng(0).normal(size=X.shape[1])
+    product = units @ probe
+    side = np.where(product < 0.0, -1.0, 1.0)
+    turned, product = units * side[:, None], np.abs(product)
+    order = np.argsort(product, kind="stable")
+    same = np.arange(len(X))  # the first point found on the line of each
+    for k, i in enumerate(order):
+        for other in order[:k][::-1]:
+            if product[i] - product[other] > SAME_PLANE * np.abs(probe).sum():
+                break
+            if np.abs(turned[i] - turned[other]).max() <= SAME_PLANE:
+                same[i] = same[other]
+                break
+    for root in np.unique(same):  # named by the first of them in the order of the data
+        same[same == root] = np.flatnonzero(same == root)[0]
+    firsts, owner = np.unique(same, return_inverse=True)
+    length = length * side * side[firsts][owner]
+    return np.ascontiguousarray(units[firsts]), owner.astype(np.int64), length
+
+
+def _balances(problem: Problem) -> tuple[Array, Array]:
+    """Sign and log-size of ``a^2 - |w|^2`` of each neuron, in the coordinates of the solver.
+
+    It never changes. A neuron whose two layers agree to rounding is balanced. The part of a neuron
+    outside the span of the points never moves, so it counts on the other side.
+    """
+    net, units = problem.net, problem.units
+    W = np.ldexp(net.W, -units.hidden)
+    norms = np.linalg.norm(W, axis=1)
+    shift = np.exp(np.clip(net.log_scale_out - net.log_scale, -700.0, 700.0))
+    a = np.ldexp(np.abs(net.a) * shift, -units.output)
+    gap = np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
+    if problem.basis is not None:
+        inside = W @ problem.basis
+        outside = W - inside @ problem.basis.T
+        gap = gap + np.einsum("jd,jd->j", outside, outside)
+    with np.errstate(divide="ignore"):
+        size = np.log(np.abs(gap)) + 2.0 * net.log_scale
+    return np.sign(gap), size

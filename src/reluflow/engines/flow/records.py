@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.engines.flow.driver import Ending, Flow
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import State
-from reluflow.network import Network
-from reluflow.trajectory import Status, Trajectory
-
-if TYPE_CHECKING:
-    from reluflow.engines.flow.run import Flow
+from reluflow.engines.flow.state import State, to_planes, to_points
+from reluflow.trajectory import Trajectory
 
 MEMORY_BYTES = 256 * 2**20
 
@@ -40,20 +37,19 @@ class Stats(dict[str, Any]):
 class Records:
     """At most ``count`` states of a run, spread over its steps, first and last included."""
 
-    def __init__(
-        self, problem: Problem, net: Network, count: int, earlier: Trajectory | None
-    ) -> None:
-        self.problem, self.net, self.earlier = problem, net, earlier
-        size = 8 * net.width * (net.d + 4) + net.width * problem.n
+    def __init__(self, problem: Problem, count: int, earlier: Trajectory | None) -> None:
+        self.problem, self.earlier = problem, earlier
+        net = problem.net
+        size = 8 * net.width * (net.d + problem.d + 5) + net.width * problem.n
         self.count = int(max(2, min(count, MEMORY_BYTES // size)))
-        self.kept: list[tuple[State, float, float]] = []
+        self.kept: list[tuple[State, float]] = []
         self.stride = 1
         self.seen = 0
-        self.last: tuple[State, float, float] | None = None
+        self.last: tuple[State, float] | None = None
 
-    def add(self, state: State, log_loss: float, step: float) -> None:
+    def add(self, state: State, log_loss: float) -> None:
         """Offer a state; the stride doubles whenever twice the wanted number is kept."""
-        self.last = (state, log_loss, step)
+        self.last = (state, log_loss)
         if self.seen % self.stride == 0:
             self.kept.append(self.last)
         self.seen += 1
@@ -61,7 +57,7 @@ class Records:
             self.kept = self.kept[::2]
             self.stride *= 2
 
-    def _chosen(self) -> list[tuple[State, float, float]]:
+    def _chosen(self) -> list[tuple[State, float]]:
         assert self.last is not None
         rows = self.kept if self.kept[-1] is self.last else [*self.kept, self.last]
         if len(rows) > self.count:
@@ -69,63 +65,105 @@ class Records:
             rows = [rows[k] for k in pick]
         return rows
 
-    def pack(
-        self,
-        run: Flow,
-        status: Status,
-        error: float,
-        options: dict[str, Any],
-        times: Array | None,
-    ) -> Trajectory:
+    def pack(self, run: Flow, ending: Ending, options: dict[str, Any]) -> Trajectory:
         """The Trajectory of a finished run, joined to the run it continues."""
+        problem = self.problem
         rows = self._chosen()
-        states = _stack(self.problem, self.net, rows)
-        t = np.array([row[0].t for row in rows])
-        log_t = np.array([row[0].log_t for row in rows])
-        log_loss = np.array([row[1] for row in rows])
-        events = run.log.array()
+        states = stack(problem, [state for state, _ in rows])
+        t, log_t = times_of(problem, [state for state, _ in rows])
+        log_loss = np.array([loss for _, loss in rows])
+        events = run.log.array(problem.planes)
+        events["t"] = problem.units.to_time(events["t"])
+        events["log_t"] += problem.units.log_time
         if self.earlier is not None:
             old = self.earlier
-            states = {k: np.concatenate([old.states[k][:-1], v]) for k, v in states.items()}
+            states = {
+                k: np.concatenate([old.states.get(k, v[:0])[:-1], v]) for k, v in states.items()
+            }
             t = np.concatenate([old.t[:-1], t])
             log_t = np.concatenate([old.log_t[:-1], log_t])
             log_loss = np.concatenate([old.log_loss[:-1], log_loss])
             events = np.concatenate([old.events, events])
-        trajectory = Trajectory(
+        return Trajectory(
             engine="flow",
-            data=self.problem.data,
-            net=self.net,
-            loss_function=self.problem.loss,
+            data=problem.data,
+            net=problem.net,
+            loss_function=problem.loss,
             t=t,
             log_t=log_t,
             log_loss=log_loss,
             states=states,
-            final=rows[-1][0].network(self.problem, self.net),
-            status=status,
+            final=rows[-1][0].network(problem),
+            status=ending.status,
+            reason=ending.reason,
             events=events,
-            limit_error=error,
+            limit_error=ending.error,
             stats=_stats(run, events),
             options=options,
         )
-        return trajectory if times is None else _at_times(trajectory, times)
 
 
-def _stack(
-    problem: Problem, net: Network, rows: list[tuple[State, float, float]]
-) -> dict[str, NDArray[Any]]:
-    states = [state for state, _, _ in rows]
+def times_of(problem: Problem, states: list[State]) -> tuple[Array, Array]:
+    """Times of states and their logarithms in the units of the data.
+
+    The logarithm of the time where that is within floats: then the two agree to the last bit.
+    """
+    t = problem.units.to_time(np.array([state.t for state in states]))
+    log_t = np.array([state.log_t for state in states]) + problem.units.log_time
+    inside = (t > 1e-300) & (t < 1e300)
+    return t, np.where(inside, np.log(np.where(inside, t, 1.0)), log_t)
+
+
+def stack(problem: Problem, states: list[State]) -> dict[str, NDArray[Any]]:
+    """The arrays of a run's records, in the units of the data but for what the solver restarts."""
+    net, units = problem.net, problem.units
     scale = np.stack([state.sigma for state in states])
-    hidden = problem.hidden
-    stacked: dict[str, NDArray[Any]] = {
-        "a": np.stack([net.a if hidden else state.a for state in states]),
+    out = {
+        "a": np.ldexp(np.stack([state.a for state in states]), units.output),
         "W": np.stack([state.hidden_weights(problem) for state in states]),
         "log_scale": scale,
-        "log_scale_out": np.stack([net.log_scale_out] * len(rows)) if hidden else scale.copy(),
+        "log_scale_out": scale.copy(),
+        "mode": np.stack([to_points(state.mode, problem.planes) for state in states]),
+        "still": np.stack([state.still for state in states]),
+        "still_sigma": np.stack([state.still_sigma for state in states]),
+        "clock": np.array([state.clock for state in states]),
+        "step": np.array([state.step for state in states]),
     }
-    stacked["mode"] = np.stack([state.mode for state, _, _ in rows])
-    stacked["clock"] = np.array([state.clock for state, _, _ in rows])
-    stacked["step"] = np.array([step for _, _, step in rows])
-    return stacked
+    if problem.hidden:
+        out["a"] = np.stack([net.a] * len(states))
+        out["log_scale_out"] = np.stack([net.log_scale_out] * len(states))
+    return out
+
+
+def restore(problem: Problem, run: Trajectory, k: int) -> State:
+    """The k-th record of a run as a state of the solver."""
+    network, units = run.network(k), problem.units
+    a = network.flat().a if problem.hidden else network.a
+    W = np.ldexp(network.W, -units.hidden)
+    rest, w = None, W
+    if problem.basis is not None:
+        w = W @ problem.basis
+        rest = W - w @ problem.basis.T
+    sigma = network.log_scale.copy()
+    m, states = len(a), run.states
+    still = states["still"][k].copy() if "still" in states else np.zeros((m, problem.d))
+    scale = states["still_sigma"][k].copy() if "still" in states else np.full(m, np.nan)
+    with np.errstate(under="ignore"):
+        t = problem.units.from_time(float(run.t[k]))
+    return State(
+        np.ldexp(a, -units.output),
+        np.ascontiguousarray(w),
+        sigma,
+        to_planes(states["mode"][k], problem.planes),
+        still,
+        scale,
+        t,
+        float(run.log_t[k]) - units.log_time,
+        float(states["clock"][k]),
+        float(states["step"][k]),
+        rest,
+        sigma.copy(),
+    )
 
 
 def _stats(run: Flow, events: NDArray[Any]) -> Stats:
@@ -138,58 +176,3 @@ def _stats(run: Flow, events: NDArray[Any]) -> Stats:
         "events": dict(sorted(kinds.items())),
     }
     return Stats(counts, run.seconds)
-
-
-def _at_times(run: Trajectory, times: Array) -> Trajectory:
-    """The same run with records at chosen times only (those it reached)."""
-    from dataclasses import replace
-
-    from reluflow.engines.flow.run import Flow, Stops
-
-    reached = times[times <= run.t[-1]]
-    rows: list[tuple[State, float, float]] = []
-    problem = Problem(run.data, run.loss_function, str(run.options["train"]))
-    for t in reached:
-        k = int(np.searchsorted(run.t, t, side="right")) - 1
-        state, step = restore(problem, run, k)
-        if state.t < t:
-            part = Flow(
-                problem, state, float(run.options["rtol"]), Stops(float(t), -np.inf, np.inf, np.inf)
-            )
-            part.coupled.step = step
-            part.run(Records(problem, run.net, 2, None), lambda *_: None)
-            state, step = part.state, part.coupled.step
-        h = state.outputs(problem)
-        rows.append((state, problem.log_loss(h), step))
-    return replace(
-        run,
-        t=np.array([row[0].t for row in rows]),
-        log_t=np.array([row[0].log_t for row in rows]),
-        log_loss=np.array([row[1] for row in rows]),
-        states=_stack(problem, run.net, rows),
-    )
-
-
-def restore(problem: Problem, run: Trajectory, k: int) -> tuple[State, float]:
-    """The k-th record of a run as a state of the solver, and the step size used there."""
-    network = run.network(k)
-    rest = None
-    a, sigma = network.a.copy(), network.log_scale.copy()
-    if problem.hidden:
-        a = network.flat().a.copy()
-    w = network.W.copy()
-    if problem.basis is not None:
-        w = network.W @ problem.basis
-        rest = network.W - w @ problem.basis.T
-    state = State(
-        a,
-        np.ascontiguousarray(w),
-        sigma,
-        run.states["mode"][k].copy(),
-        float(run.t[k]),
-        float(run.log_t[k]),
-        float(run.states["clock"][k]),
-        rest,
-        sigma.copy(),
-    )
-    return state, float(run.states["step"][k])

@@ -1,114 +1,123 @@
-"""The moving part of a flow: neurons with log scales, modes, time."""
+"""The moving part of a flow: neurons with log scales, modes, time, and the step to try next."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
-from reluflow.errors import InputError
-from reluflow.kernels.classes import outputs
+from reluflow.engines.flow.tolerances import ON_PLANE
+from reluflow.kernels.flow.classes import outputs
+from reluflow.kernels.flow.layout import ABOVE, SLIDE, Planes
 from reluflow.network import Network
 
 Modes = NDArray[np.int8]
-# a pre-activation this far below |(a, w)||x| is on the plane: rounding of the projection onto it
-ON_PLANE = 1e-13
 
 
 @dataclass
 class State:
-    """Neurons ``exp(sigma_j) (a_j, w_j)`` in the coordinates of the problem, at one time.
+    """Neurons ``exp(sigma_j) (a_j, w_j)`` in the units and coordinates of the problem, at one time.
 
-    ``rest`` is the part of the hidden weights outside the span of the points, at scale
-    ``rest_sigma``. ``log_t`` is exact where ``t`` overflows. ``clock`` is the loss's own time.
+    ``mode`` (m, P) says where a neuron lies to each plane. ``still`` (m, d) is the part of ``w``
+    across the ray a neuron moves along, at log scale ``still_sigma`` (nan: not known). ``rest`` is
+    the part of the hidden weights outside the span of the points, at scale ``rest_sigma``.
+    ``log_t`` is exact where ``t`` overflows. ``clock`` is the loss's own time and ``step`` the next
+    step of it to try.
     """
 
     a: Array
     w: Array
     sigma: Array
     mode: Modes
+    still: Array
+    still_sigma: Array
     t: float
     log_t: float
     clock: float
+    step: float
     rest: Array | None
     rest_sigma: Array
 
     def copy(self) -> State:
         """A state that shares no changing array with this one."""
-        return State(
-            self.a.copy(),
-            self.w.copy(),
-            self.sigma.copy(),
-            self.mode.copy(),
-            self.t,
-            self.log_t,
-            self.clock,
-            self.rest,
-            self.rest_sigma,
-        )
+        names = ("a", "w", "sigma", "mode", "still", "still_sigma")
+        return replace(self, **{name: getattr(self, name).copy() for name in names})
 
-    def reach(self, problem: Problem) -> Array:
-        """``|(a_j, w_j)| |x_i|`` (m, n): the natural unit of a pre-activation.
+    def sizes(self, hidden: bool) -> Array:
+        """``|(a_j, w_j)|`` (m,), the natural unit of a pre-activation.
 
-        Output weights that are not trained never enter the hidden ones: then ``|w_j| |x_i|``.
+        Output weights that are not trained never enter the hidden ones: then ``|w_j|``.
         """
         square = np.einsum("jd,jd->j", self.w, self.w)
-        size = np.sqrt(square if problem.hidden else self.a**2 + square)
-        return np.asarray(size[:, None] * problem.lengths)
+        return np.asarray(np.sqrt(square if hidden else self.a**2 + square))
 
     def outputs(self, problem: Problem) -> Array:
         """Network outputs (n,): each neuron counts where its mode says active."""
-        return np.asarray(outputs(self.a, self.w, self.sigma, self.mode, problem.X)[2])
+        return np.asarray(outputs(self.a, self.w, self.sigma, self.mode, problem.planes)[2])
 
     def hidden_weights(self, problem: Problem) -> Array:
-        """Hidden weights (m, d) in the coordinates of the data, without their scale."""
+        """Hidden weights (m, d) in the coordinates and units of the data, without their scale."""
         W = self.w if problem.basis is None else self.w @ problem.basis.T
         if self.rest is not None:
             W = W + self.rest * np.exp(self.rest_sigma - self.sigma)[:, None]
-        return W
+        return np.ldexp(W, problem.units.hidden)
 
-    def network(self, problem: Problem, net: Network) -> Network:
-        """The state as a Network in the coordinates of the data."""
-        W = self.hidden_weights(problem)
+    def network(self, problem: Problem) -> Network:
+        """The state as a Network in the coordinates and units of the data."""
+        net, W = problem.net, self.hidden_weights(problem)
         if problem.hidden:
             return Network(net.a, W, self.sigma, log_scale_out=net.log_scale_out)
-        return Network(self.a, W, self.sigma)
+        return Network(np.ldexp(self.a, problem.units.output), W, self.sigma)
 
 
-def start(problem: Problem, net: Network) -> State:
-    """The state of a network before any time has passed; modes are those of its signs."""
-    if net.d != problem.data.d:
-        raise InputError(
-            f"the network takes {net.d} inputs but the points have {problem.data.d}. "
-            "Make them agree."
-        )
+def start(problem: Problem) -> State:
+    """The state of the network before any time has passed; modes are those of its signs."""
+    net, units = problem.net, problem.units
     if problem.hidden:
-        scales = np.concatenate([net.log_scale, net.log_scale_out])
-        if np.abs(scales).max() > 300.0:
-            raise InputError(
-                f"log_scale reaches {scales[np.abs(scales).argmax()]:g}, near the end of the range "
-                "of floats. Training only the hidden layer needs ordinary scales: keep log_scale "
-                "within 300 of 0."
-            )
         flat = net.flat()
         a, W, sigma = flat.a.copy(), flat.W.copy(), np.zeros(net.width)
     else:
         shift = net.log_scale_out - net.log_scale
-        if np.abs(shift).max() > 600.0:
-            raise InputError(
-                f"log_scale and log_scale_out differ by {np.abs(shift).max():g}. The flow needs "
-                "the two layers of a neuron within exp(600) of each other; bring them closer."
-            )
-        a, W, sigma = net.a * np.exp(shift), net.W.copy(), net.log_scale.copy()
+        # mantissas near one, by powers of two: subnormal ones would leave the range when rescaled
+        top = np.maximum(np.abs(net.W).max(axis=1), np.abs(net.a) * np.exp(shift))
+        power = np.where(
+            np.abs(np.log2(np.where(top > 0.0, top, 1.0))) > 900.0, np.frexp(top)[1], 0
+        )
+        a, W = np.ldexp(net.a, -power) * np.exp(shift), np.ldexp(net.W, -power[:, None])
+        sigma = net.log_scale + power * np.log(2.0)
+    return state_of(problem, np.ldexp(a, -units.output), np.ldexp(W, -units.hidden), sigma)
+
+
+def state_of(problem: Problem, a: Array, W: Array, sigma: Array) -> State:
+    """The state of neurons in the units of the solver at time zero, modes by their signs."""
     w, rest = W, None
     if problem.basis is not None:
         w = W @ problem.basis
         rest = W - w @ problem.basis.T
     w = np.ascontiguousarray(w)
-    nothing = np.zeros((len(a), problem.n), np.int8)
-    state = State(a, w, sigma, nothing, 0.0, -np.inf, 0.0, rest, sigma.copy())
-    state.mode = (w @ problem.X.T > ON_PLANE * state.reach(problem)).astype(np.int8)
+    m = len(a)
+    state = State(
+        a, w, sigma, np.zeros((m, len(problem.planes.U)), np.int8), np.zeros_like(w),
+        np.full(m, np.nan), 0.0, -np.inf, 0.0, 0.0, rest, sigma.copy(),
+    )  # fmt: skip
+    z = w @ problem.planes.U.T
+    state.mode = (z > ON_PLANE * state.sizes(problem.hidden)[:, None]).astype(np.int8)
     return state
+
+
+def to_points(mode: Modes, planes: Planes) -> Modes:
+    """Modes (..., n) of the points from those (..., P) of the planes: below turns its points."""
+    own = mode[..., planes.owner]
+    turned = np.where(own < SLIDE, ABOVE - own, own)
+    return np.where(planes.length > 0.0, own, turned).astype(np.int8)
+
+
+def to_planes(mode: Modes, planes: Planes) -> Modes:
+    """Modes (..., P) of the planes from those of the points: each has one with positive length."""
+    first = np.empty(len(planes.U), np.int64)
+    above = np.flatnonzero(planes.length > 0.0)
+    first[planes.owner[above]] = above
+    return np.minimum(mode[..., first], SLIDE).astype(np.int8)

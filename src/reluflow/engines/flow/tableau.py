@@ -16,7 +16,7 @@ from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels.layout import Tables
+from reluflow.kernels.flow.layout import Tables
 from reluflow.quadrature import GAUSS_4, RADAU_4
 
 STAGES = 4

@@ -1,0 +1,278 @@
+r"""The coupled phase: how long a step may be, and what becomes of a tried one.
+
+A step is solved with the modes it starts with; neurons with events on the way walk, each alone. A
+tried step is then
+
+* *rejected* if it could not be solved or its error is too large;
+* *shortened* if an event of a large neuron lies so far inside that the outputs would miss its kink
+  (the `agenda` of crossings to come says how long a step may be), or if a neuron stopped on its way
+  because dependent planes meet there: the step ends where it did;
+* *accepted* otherwise; neurons that stopped are told at its end how to go on (`crossroads`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.engines.flow import step as coupled
+from reluflow.engines.flow import tableau, tolerances
+from reluflow.engines.flow.agenda import Agenda
+from reluflow.engines.flow.crossroads import Crossroads
+from reluflow.engines.flow.events import EventLog
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.state import State
+from reluflow.engines.flow.step import ORDER, Attempt, Start, Stretch
+from reluflow.kernels.flow.forces import on_planes
+from reluflow.kernels.flow.layout import ABOVE, BRANCH, SLIDE, Limits
+from reluflow.kernels.flow.neuron import STILL
+from reluflow.kernels.flow.planes import land, multipliers
+
+SAFETY = 0.85
+# the first step, and how much longer the next one may be: a try that fails costs no more than a
+# step that is too short
+FIRST, GROWTH = 2.0, 12.0
+# so often a step is tried before the run fails
+TRIES = 400
+
+
+class StepFailedError(ArithmeticError):
+    """A step that could not be completed, with the reason in words."""
+
+
+@dataclass
+class Counters:
+    """Work done, for the statistics of a run."""
+
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+
+
+class Step(NamedTuple):
+    """A step taken: the solved stretch and the state at its end."""
+
+    stretch: Stretch
+    end: State
+
+
+class Controller:
+    """Steps the coupled flow."""
+
+    def __init__(self, problem: Problem, rtol: float, counters: Counters, log: EventLog) -> None:
+        self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
+        self.agenda = Agenda()
+        self.crowd = 1  # events inside the last step: the tolerance is shared among them
+        self.leaving: dict[int, tuple[float, Array]] = {}  # neurons whose rest ends in this step
+        self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
+
+    def first_step(self) -> float:
+        """The step to try at the start of a run."""
+        return float(FIRST * self.rtol ** (1.0 / ORDER) / self.problem.rate)
+
+    def advance(self, at: Start, limit: float) -> Step:
+        """Take one step of at most ``limit`` and carry out the events in it."""
+        limits = self._limits(at)
+        self.leaving.clear()
+        reach = self._reach(at, limits, 0.0)
+        wanted = at.state.step
+        step = min(wanted, reach, limit, self._quiet(at))
+        cut = step == reach  # not by its own error
+        longer: Stretch | None = None
+        patient = False  # all neurons walk, although the event of a large one lies inside
+        sure = np.zeros(len(at.classes.face), dtype=bool)  # slides that a longer step saw end
+        for _ in range(TRIES):
+            tried = coupled.attempt(at, step, self.rtol, longer, limits, sure, patient)
+            longer = tried.stretch
+            if tried.moved is None:
+                step = wanted = self._reject(tried, step)
+                continue
+            assert tried.stretch is not None
+            self.counters.evaluations += tried.stretch.iterations
+            instant = 4.0 * float(np.spacing(max(at.state.clock, 1e-3 * step)))
+            shorter = self._shorten(at, tried, limits) if step > instant else None
+            if shorter is not None and shorter < step:
+                step, cut, patient = max(shorter, 0.5 * instant), True, False
+                sure |= tried.moved.leaves <= 1.0
+            elif not (tried.moved.whole or patient):
+                patient = True
+            else:
+                return self._accept(at, tried, wanted, cut)
+        raise StepFailedError(
+            f"a step at clock {at.state.clock:.6g} was tried {TRIES} times, last with size "
+            f"{step:.3g}, and could not be completed"
+        )
+
+    # ------------------------------------------------------------------ what limits a step
+
+    def _limits(self, at: Start) -> Limits:
+        """Ends of slides, and the size of neurons whose events are harmless at boost one.
+
+        The error of a weight that settles at an end of [0, 1] would release it, and it would slide
+        again at once. Outputs are known to the tolerance; a margin of q to q times it, and the
+        shares of a classification loss depend on margins exponentially.
+        """
+        problem = self.problem
+        margin = 0.0 if problem.is_square else -at.log_loss
+        far = max(self.rtol * max(tolerances.SLACK, margin), tolerances.SLACK_FLOOR)
+        near = max(tolerances.RELEASE * self.rtol, tolerances.RELEASE_FLOOR)
+        share = tolerances.CROSSINGS * self.rtol * problem.output_scale / float(np.sqrt(self.crowd))
+        light = share / (tolerances.MISSED * problem.longest**2)
+        unit = problem.law.force_scale if problem.is_square else 0.0
+        return coupled.limits_of(near, far, unit, light)
+
+    def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:
+        pulls = np.abs(at.c * self.problem.planes.length)
+        rate = max(at.fastest, float(pulls.max()), boost_rate)
+        return self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
+
+    def _quiet(self, at: Start) -> float:
+        """The step over which rounding of the forces stays far below the tolerance.
+
+        A sliding point is felt through the active ones that its plane balances, not by itself.
+        """
+        planes = self.problem.planes
+        side = np.where(planes.length > 0.0, 1, 0)
+        felt = (at.classes.face[:, planes.owner] == side).any(axis=0)
+        noise = 2e-16 * float(np.abs(at.c * planes.length)[felt].sum())
+        return tolerances.NOISE * self.rtol / max(noise, 1e-300)
+
+    def _reject(self, tried: Attempt, step: float) -> float:
+        self.counters.rejected += 1
+        error = 1e9 if tried.stretch is None else tried.stretch.error
+        return float(step * max(0.15, SAFETY * error ** (-1.0 / ORDER)))
+
+    def _shorten(self, at: Start, tried: Attempt, limits: Limits) -> float | None:
+        """The size of a shorter step, if this one passes over something that matters."""
+        moved, stretch = tried.moved, tried.stretch
+        assert moved is not None
+        assert stretch is not None
+        if not moved.whole:
+            walks = np.flatnonzero(moved.first <= 1.0)
+            sizes = at.neurons.weight[walks] * at.state.sizes(False)[walks] ** 2
+            self.agenda.expect(at.state.clock, stretch.step, moved.first[walks], sizes)
+            reach = self._reach(at, limits, stretch.boost / stretch.step)
+            # what lies an instant ahead is on no agenda: the step ends there
+            soonest = float(moved.first.min()) * stretch.step
+            return reach if reach < stretch.step else soonest
+        end = min(float(moved.stopped.min(initial=2.0)), self._leaves_rest(at, stretch))
+        if end <= 1.0 and (1.0 - end) * stretch.boost > self.tol_event:
+            return end * stretch.step
+        return None
+
+    # ------------------------------------------------------------------ crossroads
+
+    def _resting(self, at: Start) -> NDArray[np.int64]:
+        """Neurons that slide on dependent planes."""
+        bound = ~at.classes.free
+        return (
+            np.flatnonzero((at.classes.cid >= 0) & bound[at.classes.cid])
+            if bound.any()
+            else (np.empty(0, np.int64))
+        )
+
+    def _leaves_rest(self, at: Start, stretch: Stretch) -> float:
+        """When in the step the first of these can no longer rest, by bisection; 2.0: never.
+
+        The clock of that moment is noted, with the forces there that say where it goes.
+        """
+        leaves = 2.0
+        for j in self._resting(at).tolist():
+            a, row = float(at.state.a[j]), at.state.mode[j]
+            low, high = 0.0, 1.0
+            if self._crossroads(a, stretch.c[-1]).rests(row):
+                continue
+            for _ in range(40):
+                middle = 0.5 * (low + high)
+                stays = self._crossroads(a, _forces_at(stretch, middle)).rests(row)
+                low, high = (middle, high) if stays else (low, middle)
+            there = _forces_at(stretch, high)
+            self.leaving.setdefault(j, (at.state.clock + high * stretch.step, there))
+            leaves = min(leaves, high)
+        return leaves
+
+    def _crossroads(self, a: float, c: Array) -> Crossroads:
+        low, high = on_planes(c[None], self.problem.planes)
+        return Crossroads(self.problem, a, low[0], high[0])
+
+    # ------------------------------------------------------------------ the end of a step
+
+    def _accept(self, at: Start, tried: Attempt, wanted: float, cut: bool) -> Step:
+        stretch, moved = tried.stretch, tried.moved
+        assert moved is not None
+        assert stretch is not None
+        self.counters.steps += 1
+        growth = min(GROWTH, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
+        fitting = stretch.step * growth
+        was = at.state
+        changed = (moved.mode != was.mode).any(axis=1)
+        end = replace(
+            was, a=moved.a, w=moved.w, mode=moved.mode, sigma=was.sigma.copy(),
+            still=was.still.copy(), still_sigma=np.where(changed, np.nan, was.still_sigma),
+            clock=was.clock + stretch.step, step=max(wanted, fitting) if cut else fitting,
+        )  # fmt: skip
+        self.crowd = 1 + len(tried.events)
+        self.log.extend(was.clock, stretch.step, tried.events)
+        stopped = np.flatnonzero(moved.stopped <= 1.0).tolist()
+        resting = self._resting(at).tolist()
+        if stopped or resting:
+            c = self.problem.forces(end.outputs(self.problem))
+            for j in stopped:
+                redirect(self.problem, end, c, j, self.log, came_from=was)
+            near = self.tol_event * stretch.step / max(stretch.boost, 1e-300)
+            for j in resting:
+                if j in self.leaving and self.leaving[j][0] <= end.clock + near:
+                    redirect(self.problem, end, self.leaving[j][1], j, self.log)
+        return Step(stretch, end)
+
+
+def _forces_at(stretch: Stretch, tau: float) -> Array:
+    """Forces at a share of a solved step."""
+    return np.asarray(tableau.lagrange_matrix(tableau.RADAU, np.array([tau]))[0] @ stretch.c)
+
+
+def redirect(
+    problem: Problem, state: State, c: Array, j: int, log: EventLog, came_from: State | None = None
+) -> None:
+    """Choose the modes of neuron j at the planes it is on, in forces ``c``; writes down the events.
+
+    It moved there from its place in ``came_from``, or else rests or starts there.
+    """
+    planes = problem.planes
+    row, w = state.mode[j], state.w[j]
+    low, high = (pair[0] for pair in on_planes(c[None], planes))
+    a = float(state.a[j])
+    f = multipliers(low, high, row, planes.gram)
+    if a == 0.0 and not problem.hidden:  # the sign it will have
+        a = float(np.sign(f @ (planes.U @ w)))
+    direction = a * (f @ planes.U) if came_from is not None else None
+    # at the origin its own size is no measure of rounding: that from where it came is
+    size = float((came_from or state).sizes(problem.hidden)[j])
+    on = row == SLIDE
+    if np.abs(w).max() <= 100.0 * tolerances.ON_PLANE * size:
+        on = np.ones_like(on)
+    elif direction is not None:
+        near = np.abs(planes.U @ w) <= 100.0 * tolerances.ON_PLANE * size
+        rate = np.where(row == ABOVE, -1.0, 1.0) * (planes.U @ direction)
+        on |= near & (rate > STILL * np.abs(rate).max())
+    elif not on.any():
+        on = np.abs(planes.U @ w) <= tolerances.ON_PLANE * size
+    if not on.any():
+        return
+    land(w, on, planes)
+    if a == 0.0:  # nothing moves it; with both layers trained anything else would make it move
+        if not problem.hidden and w.any():
+            log.add(state.clock, j, int(np.flatnonzero(on)[0]), BRANCH)
+        return
+    way = Crossroads(problem, a, low, high).choose(row, on, direction)
+    if not way.unique:
+        log.add(state.clock, j, int(np.flatnonzero(on)[0]), BRANCH)
+    log.compare(state.clock, j, row, way.row, planes.both)
+    state.mode[j] = way.row
+    state.still_sigma[j] = np.nan
+    if way.offset is not None:
+        w += 10.0 * tolerances.ON_PLANE * size * way.offset

@@ -1,0 +1,151 @@
+"""Gradient flow: what callers use. Validation, a run, a continued run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from reluflow import interrupts
+from reluflow.checks import Array, choice, number, whole
+from reluflow.dataset import Dataset
+from reluflow.engines.flow.driver import Ending, Flow, Stops
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.records import Records, restore
+from reluflow.engines.flow.replay import at_times
+from reluflow.engines.flow.state import start
+from reluflow.engines.progress import bar
+from reluflow.errors import InputError
+from reluflow.losses import Loss, Square
+from reluflow.network import Network
+from reluflow.trajectory import Status, Trajectory
+
+# without a stop, training of a classifier ends here: the loss tends to zero but never arrives
+DEFAULT_STOP_LOG_LOSS = -1000.0
+
+
+def flow(
+    data: Dataset | Trajectory,
+    net: Network | None,
+    *,
+    loss: Loss,
+    train: str,
+    t_end: float,
+    stop_loss: float | None,
+    stop_log_loss: float | None,
+    rtol: float,
+    record: Any,
+    max_seconds: float | None,
+    max_events: int | None,
+    progress: bool,
+    on_interrupt: str,
+) -> Trajectory:
+    """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
+    earlier = data if isinstance(data, Trajectory) else None
+    if earlier is not None and earlier.engine != "flow":
+        raise InputError(
+            f"the run to continue is of {earlier.engine}, which keeps no modes. Pass its data and "
+            "its final network instead."
+        )
+    if earlier is not None:
+        data, net, loss = earlier.data, earlier.net, earlier.loss_function
+        train = str(earlier.options["train"])
+    if not isinstance(data, Dataset) or not isinstance(net, Network):
+        raise InputError(
+            f"flow got {type(data).__name__} and {type(net).__name__}. Pass a Dataset and a "
+            "Network, or a Trajectory of rf.flow to continue."
+        )
+    choice(train, "train", ("both", "hidden"))
+    choice(on_interrupt, "on_interrupt", ("raise", "return"))
+    loss.check_data(data.X, data.y)
+    stops = _stops(loss, t_end, stop_loss, stop_log_loss)
+    seconds = np.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
+    events = np.inf if max_events is None else float(whole(max_events, "max_events"))
+    rtol = number(rtol, "rtol", at_least=1e-13, at_most=0.1)
+    times = None
+    if not isinstance(record, (int, np.integer)):
+        times = _record_times(record, stops.t_end)
+    count = whole(record, "record", at_least=2) if times is None else 200
+    _check_network(data, net, train)
+    problem = Problem(data, net, loss, train)
+    inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
+    if earlier is None:
+        run = Flow(problem, start(problem), rtol, inside)
+        run.start_modes()
+    else:
+        state = restore(problem, earlier, len(earlier.t) - 1)
+        if np.isfinite(stops.t_end) and inside.t_end <= state.t:
+            raise InputError(
+                f"`t_end` is {stops.t_end:g} but the run has reached {earlier.t[-1]:g}. "
+                "Give a later time."
+            )
+        run = Flow(problem, state, rtol, inside)
+    records = Records(problem, count, earlier)
+    with bar(progress, "gradient flow") as update, interrupts.deferred() as pending:
+
+        def tick(log_t: float, log_loss: float) -> None:
+            log_t += problem.units.log_time
+            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+            pending.check()
+
+        try:
+            ending = run.run(records.add, tick)
+        except KeyboardInterrupt:
+            if on_interrupt == "raise" or records.last is None:
+                raise
+            pending.answer()
+            ending = Ending(Status.INTERRUPTED, np.nan, "a signal stopped it")
+    trajectory = records.pack(run, ending, {"train": train, "rtol": rtol})
+    return trajectory if times is None else at_times(trajectory, times)
+
+
+def _check_network(data: Dataset, net: Network, train: str) -> None:
+    if net.d != data.d:
+        raise InputError(
+            f"the network takes {net.d} inputs but the points have {data.d}. Make them agree."
+        )
+    if train == "hidden":
+        scales = np.concatenate([net.log_scale, net.log_scale_out])
+        if np.abs(scales).max() > 300.0:
+            raise InputError(
+                f"log_scale reaches {scales[np.abs(scales).argmax()]:g}, near the end of the range "
+                "of floats. Training only the hidden layer needs ordinary scales: keep log_scale "
+                "within 300 of 0."
+            )
+    apart = float(np.abs(net.log_scale_out - net.log_scale).max())
+    if train == "both" and apart > 600.0:
+        raise InputError(
+            f"log_scale and log_scale_out differ by {apart:g}. The flow needs the two layers of a "
+            "neuron within exp(600) of each other; bring them closer."
+        )
+
+
+def _stops(loss: Loss, t_end: float, stop_loss: float | None, stop_log_loss: float | None) -> Stops:
+    t_end = number(t_end, "t_end", above=0.0, infinite=True)
+    if stop_loss is not None and stop_log_loss is not None:
+        raise InputError(
+            f"both `stop_loss` ({stop_loss:g}) and `stop_log_loss` ({stop_log_loss:g}) are given. "
+            "Give one of them."
+        )
+    log_loss = -np.inf
+    if stop_loss is not None:
+        log_loss = float(np.log(number(stop_loss, "stop_loss", above=0.0)))
+    if stop_log_loss is not None:
+        log_loss = number(stop_log_loss, "stop_log_loss")
+    if not isinstance(loss, Square) and np.isinf(log_loss) and np.isinf(t_end):
+        log_loss = DEFAULT_STOP_LOG_LOSS
+    return Stops(t_end, log_loss)
+
+
+def _record_times(record: Any, t_end: float) -> Array:
+    times = np.asarray(record, dtype=np.float64)
+    if times.ndim != 1 or not len(times) or not np.all(np.isfinite(times)):
+        raise InputError(
+            f"`record` is {record!r}; it must be a count or a list of finite times. Change it."
+        )
+    if times.min() < 0 or times.max() > t_end:
+        raise InputError(
+            f"`record` spans [{times.min():g}, {times.max():g}], outside [0, t_end={t_end:g}]. "
+            "Drop the times outside."
+        )
+    return np.unique(times)

@@ -1,0 +1,80 @@
+"""Any time of a finished run, recomputed from the last record before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from reluflow.checks import Array, number
+from reluflow.engines.flow.driver import Flow, Stops, resolution
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.records import restore, stack, times_of
+from reluflow.engines.flow.state import State
+from reluflow.errors import InputError
+from reluflow.network import Network
+from reluflow.trajectory import Status, Trajectory
+
+
+def problem_of(run: Trajectory) -> Problem:
+    """The problem that a run solved."""
+    return Problem(run.data, run.net, run.loss_function, str(run.options["train"]))
+
+
+def replay(run: Trajectory, **target: float) -> Network:
+    """The network at a time, log-time or log-loss, recomputed from the last record before it."""
+    ((name, value),) = target.items()
+    value = number(value, name, infinite=True)
+    problem = problem_of(run)
+    if name == "log_loss":
+        return _at_loss(run, problem, value)
+    log_t = value if name == "log_t" else (float(np.log(value)) if value > 0 else -np.inf)
+    if log_t > run.log_t[-1] + 1e-15 * (1 + abs(run.log_t[-1])) or (name == "t" and value < 0):
+        if run.status in (Status.CONVERGED, Status.STATIONARY) and value > 0:
+            return run.final
+        raise InputError(
+            f"`{name}` is {value:g}, outside the span of the run (t from 0 to {run.t[-1]:g}). "
+            "Ask for a time inside it, or continue the run with rf.flow(run, t_end=...)."
+        )
+    k = max(int(np.searchsorted(run.log_t, log_t, side="right")) - 1, 0)
+    state = restore(problem, run, k)
+    if log_t > run.log_t[k]:
+        t_end = value if name == "t" else float(np.exp(value))
+        state = _continued(run, problem, state, Stops(problem.units.from_time(t_end)))
+    return state.network(problem)
+
+
+def _at_loss(run: Trajectory, problem: Problem, log_loss: float) -> Network:
+    # a run that stopped at this loss came as near to it as rounding lets it
+    below = np.flatnonzero(run.log_loss <= log_loss + resolution(problem, log_loss))
+    if not len(below) or log_loss > run.log_loss[0]:
+        raise InputError(
+            f"`log_loss` is {log_loss:g}, outside the span of the run ({run.log_loss[0]:g} down to "
+            f"{run.log_loss[-1]:g}). Ask for a value inside it, or continue the run."
+        )
+    state = restore(problem, run, max(int(below[0]) - 1, 0))
+    return _continued(run, problem, state, Stops(log_loss=log_loss)).network(problem)
+
+
+def _continued(run: Trajectory, problem: Problem, state: State, stops: Stops) -> State:
+    part = Flow(problem, state, float(run.options["rtol"]), stops)
+    part.run(lambda *_: None, lambda *_: None)
+    return part.state
+
+
+def at_times(run: Trajectory, times: Array) -> Trajectory:
+    """The same run with records at chosen times only (those it reached)."""
+    problem = problem_of(run)
+    states, log_losses = [], []
+    for t in times[times <= run.t[-1]]:
+        k = int(np.searchsorted(run.t, t, side="right")) - 1
+        state = restore(problem, run, k)
+        if run.t[k] < t:
+            stops = Stops(problem.units.from_time(float(t)))
+            state = _continued(run, problem, state, stops)
+        states.append(state)
+        log_losses.append(problem.log_loss(state.outputs(problem)))
+    t, log_t = times_of(problem, states)
+    return replace(
+        run, t=t, log_t=log_t, log_loss=np.array(log_losses), states=stack(problem, states)
+    )

@@ -1,0 +1,34 @@
+"""All tolerances of the flow in one table, with the reason of each. All are pure numbers.
+
+Lengths of points, sizes of labels and the rate are near one in the solver's units (`units`).
+"""
+
+from __future__ import annotations
+
+# a pre-activation this far below |(a, w)| is on the plane: rounding of the projection onto it
+ON_PLANE = 1e-13
+# an event that a step must end at is reached to this share of rtol, an angle; not below rounding
+EVENT, EVENT_FLOOR = 0.01, 1e-12
+# a slide ended when its weight was outside [0, 1] by this share of rtol; not below rounding
+RELEASE, RELEASE_FLOOR = 0.1, 1e-11
+# ... if it comes to be outside by this multiple of rtol: forces are known no better, and a weight
+# that settles at an end of [0, 1] would be released and caught again
+SLACK, SLACK_FLOOR = 5.0, 1e-11
+# share of the tolerance that all crossings inside a step may use
+CROSSINGS = 0.2
+# what a step misses of a crossing inside it: this share of size x boost^2 (a kink in a quadrature)
+MISSED = 0.05
+# a kink in the last share q of a step is missed there: q^2 / 2 against MISSED for one anywhere
+LATE = 0.1
+# rounding of the forces, times the step, stays below this share of rtol
+NOISE = 0.03
+# the iteration of a step ends when changes are below this share of rtol
+SOLVED = 1e-3
+# below this product of step and stiffness plain iteration converges fast enough
+PICARD = 1e-3
+# dormant neurons are those whose outputs together are below this share of rtol
+DORMANT = 0.01
+# a plateau shorter than this many e-foldings is left to the coupled phase
+WORTHWHILE = 3.0
+# a limit is certified when the path still to go is below this share of rtol
+PATH = 1e-3

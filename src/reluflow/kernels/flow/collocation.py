@@ -1,0 +1,330 @@
+r"""The collocation equations of a step, solved for the forces at the Radau nodes.
+
+Given forces at the nodes, `node_outputs` carries all neurons there and returns the outputs. The
+step is solved when these outputs give back the forces; `solve_square` finds such forces by Newton's
+method with the tangent kernel of the start of the step, `solve_margin` for classification losses.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
+from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
+from reluflow.kernels.flow.transport import class_matrices, dot3, invert
+
+MAX_ITERATIONS = 12
+
+
+class System(NamedTuple):
+    """The equations of a step: everything known at its start.
+
+    ``h`` and ``c`` (n,) are outputs and forces, ``kernel`` the tangent kernel, ``values`` and
+    ``vectors`` its eigenpairs times kappa (empty: plain iteration), ``rounding`` that of outputs.
+    """
+
+    neurons: Neurons
+    rows: Rows
+    planes: Planes
+    law: Law
+    h: Array
+    c: Array
+    kernel: Array
+    values: Array
+    vectors: Array
+    rounding: float
+
+
+class Guess(NamedTuple):
+    """Where the iteration starts: ``bend`` (S, n) is what a linear forecast missed in a step
+    ``1 / ratio`` times as long; ``kinks`` (S, n) is what neurons that leave their rows add to the
+    outputs; changes below ``goal`` end it.
+    """
+
+    bend: Array
+    ratio: float
+    kinks: Array
+    goal: float
+
+
+class Solved(NamedTuple):
+    """Outputs and forces (S, n) at the nodes, and what the forecast missed; 0 iterations: none."""
+
+    iterations: int
+    h: Array
+    c: Array
+    bend: Array
+
+
+@njit(cache=True, nogil=True)
+def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
+    """Outputs (S, n) at the nodes of neurons carried by forces ``c`` (S, n) at the nodes.
+
+    Sums over the neurons of a class come first, products with the planes once a class.
+    """
+    neurons, rows, planes = system.neurons, system.rows, system.planes
+    m, size = neurons.z.shape
+    hidden = system.law.hidden
+    low, high = on_planes(c, planes)
+    f = spread(low, high, rows)
+    gx, gam = pulls(f, rows, planes.U)
+    classes, stages, _ = f.shape
+    _, inverse = class_matrices(gx, step, A, hidden)
+    first = np.zeros((classes, stages, size))
+    second = np.zeros((classes, stages, stages))
+    b = np.empty(stages)
+    rhs = np.empty(stages)
+    out = np.empty(stages)
+    for j in range(m):
+        e = neurons.weight[j]
+        k = rows.cid[j]
+        if e == 0.0 or k < 0:
+            continue
+        if hidden:
+            out[:] = neurons.a[j]
+        else:
+            for s in range(stages):
+                b[s] = dot3(f, k, s, neurons.z, j)
+            for s in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += A[s, r] * b[r]
+                rhs[s] = neurons.a[j] + step * total
+            for s in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += inverse[k, s, r] * rhs[r]
+                out[s] = total
+        for s in range(stages):
+            weight = e * out[s]
+            for p in range(size):
+                first[k, s, p] += weight * neurons.z[j, p]
+            for r in range(stages):
+                second[k, s, r] += weight * out[r]
+    side = np.zeros((stages, 2, size))
+    for k in range(classes):
+        for s in range(stages):
+            for r in range(stages):
+                weight = step * A[s, r] * second[k, s, r]
+                for p in range(size):
+                    first[k, s, p] += weight * gam[k, r, p]
+            for p in range(size):
+                if rows.face[k, p] <= ABOVE:
+                    side[s, rows.face[k, p], p] += first[k, s, p]
+    return at_points(side, planes)
+
+
+@njit(cache=True, nogil=True)
+def at_points(side: Array, planes: Planes) -> Array:
+    """Outputs (S, n) of the points from sums (S, 2, P) by side and plane."""
+    stages, n = len(side), len(planes.owner)
+    h = np.empty((stages, n))
+    for s in range(stages):
+        for i in range(n):
+            above = ABOVE if planes.length[i] > 0.0 else BELOW
+            h[s, i] = planes.length[i] * side[s, above, planes.owner[i]]
+    return h
+
+
+@njit(cache=True, nogil=True)
+def settled(size: float, previous: float, goal: float, rounding: float) -> bool:
+    """Whether the residual that this change leaves is below the goal, or down to rounding.
+
+    The iteration contracts by about ``size / previous``, so it leaves ``size^2 / previous``.
+    """
+    if size <= goal:
+        return True
+    if previous < np.inf and size <= 0.3 * previous and size * size <= goal * previous:
+        return True
+    return size > 0.5 * previous and size <= 100.0 * rounding
+
+
+@njit(cache=True, nogil=True)
+def eigen(kernel: Array, kappa: float) -> tuple[Array, Array]:
+    """Eigenvalues (never negative) and eigenvectors of kappa times the kernel."""
+    values, vectors = np.linalg.eigh(kappa * kernel)
+    return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
+
+
+@njit(cache=True, nogil=True)
+def linear_forces(c0: Array, values: Array, vectors: Array, times: Array) -> Array:
+    """Forces at ``times`` if the kernel stayed as it is: exact for the last, linear phase."""
+    n = len(c0)
+    part = np.dot(c0, vectors)
+    modes = np.empty((len(times), n))
+    for k in range(len(times)):
+        for e in range(n):
+            modes[k, e] = np.exp(-times[k] * values[e]) * part[e]
+    forces: Array = np.dot(modes, vectors.T)
+    return forces
+
+
+@njit(cache=True, nogil=True)
+def rebent(bend: Array, nodes: Array, ratio: float) -> Array:
+    """What the forecast misses in a step ``ratio`` times as long as one that missed ``bend``.
+
+    The polynomial through 0 at the start and the rows of ``bend`` at the other ``nodes``.
+    """
+    stages, n = bend.shape
+    out = np.zeros((stages, n))
+    for k in range(stages):
+        tau = ratio * nodes[k + 1]
+        for q in range(stages):
+            weight = 1.0
+            for r in range(stages + 1):
+                if r != q + 1:
+                    weight *= (tau - nodes[r]) / (nodes[q + 1] - nodes[r])
+            for i in range(n):
+                out[k, i] += weight * bend[q, i]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _blocks(values: Array, step: float, A: Array) -> Array:
+    """Newton's matrix of each eigenvector, ``(I + H lambda A)^-1``."""
+    stages = len(A)
+    blocks = np.zeros((len(values), stages, stages))
+    for e in range(len(values)):
+        for k in range(stages):
+            blocks[e, k, k] = 1.0
+            for q in range(stages):
+                blocks[e, k, q] += step * values[e] * A[k, q]
+        invert(blocks[e])
+    return blocks
+
+
+@njit(cache=True, nogil=True)
+def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> Solved:
+    r"""Iterate on the forces at the nodes: ``c - kappa (y - out(c) - kinks) = 0``.
+
+    With the forces as unknowns the rounding of the outputs enters divided by :math:`1 + H\lambda`;
+    recomputed from the outputs they would be multiplied by it when the step is carried out. The
+    iteration starts from a linear forecast.
+    """
+    c0, kappa = system.c, system.law.kappa
+    values, vectors = system.values, system.vectors
+    n, stages = len(c0), len(tables.radau)
+    stiff = len(values) > 0
+    if stiff:
+        forecast = linear_forces(c0, values, vectors, step * tables.radau)
+    else:
+        slope = kappa * np.dot(system.kernel, c0)
+        forecast = np.empty((stages, n))
+        for k in range(stages):
+            for i in range(n):
+                forecast[k, i] = c0[i] - step * tables.radau[k] * slope[i]
+    c = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
+    blocks = _blocks(values, step, tables.radau_a)
+    out = c
+    previous = np.inf
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        out = node_outputs(c, system, step, tables.radau_a) + guess.kinks
+        change = kappa * (system.planes.y - out) - c
+        size = np.abs(change).max() / kappa
+        if not np.isfinite(size):
+            break
+        if stiff:
+            turned = np.dot(change, vectors)
+            solved = np.empty((stages, n))
+            for e in range(n):
+                for k in range(stages):
+                    total = 0.0
+                    for q in range(stages):
+                        total += blocks[e, k, q] * turned[q, e]
+                    solved[k, e] = total
+            change = np.dot(solved, vectors.T)
+        c += change
+        if settled(size, previous, guess.goal, system.rounding):
+            return Solved(iteration, out, c, c - forecast)
+        if size > 2.0 * previous and iteration > 2:
+            break
+        previous = size
+    return Solved(0, out, c, guess.bend)
+
+
+@njit(cache=True, nogil=True)
+def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables: Tables) -> Solved:
+    """Iterate on the outputs at the nodes: ``h - out(c(h)) - kinks = 0``.
+
+    The shares have their own Jacobian at each node. Otherwise as `solve_square`. Where it is stiff
+    the forecast is linearly implicit: late in training the slopes of the outputs at the start are
+    noise, and a step along them would leave the region in which Newton's method converges.
+    """
+    y, logistic = system.planes.y, system.law.logistic
+    n, stages = len(system.h), len(tables.radau)
+    slope = np.dot(system.kernel, system.c)
+    forecast = np.empty((stages, n))
+    block = np.zeros((n, n))
+    if stiff:
+        block = np.dot(system.kernel, share_jacobian(system.h, system.c, y, logistic))
+    for k in range(stages):
+        ahead = step * tables.radau[k]
+        rise = ahead * slope
+        if stiff:
+            rise = np.linalg.solve(np.eye(n) + ahead * block, rise)
+        forecast[k] = system.h + rise
+    h = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
+    c = h
+    previous = np.inf
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        c = shares(h, y, logistic)
+        change = node_outputs(c, system, step, tables.radau_a) + guess.kinks - h
+        if not np.all(np.isfinite(change)):
+            break
+        if stiff:
+            matrix = _newton_matrix(system, step, h, c, tables.radau_a)
+            change = np.linalg.solve(matrix, change.reshape(stages * n)).reshape(stages, n)
+        h += change
+        size = np.abs(change).max()
+        if settled(size, previous, guess.goal, system.rounding):
+            return Solved(iteration, h, shares(h, y, logistic), h - forecast)
+        if size > 2.0 * previous and iteration > 2:
+            break
+        previous = size
+    return Solved(0, h, c, guess.bend)
+
+
+@njit(cache=True, nogil=True)
+def _newton_matrix(system: System, step: float, h: Array, c: Array, A: Array) -> Array:
+    """``I + H A (x) K J`` with the Jacobian of the shares at each node."""
+    stages, n = h.shape
+    matrix = np.empty((stages * n, stages * n))
+    for q in range(stages):
+        jacobian = share_jacobian(h[q], c[q], system.planes.y, system.law.logistic)
+        block = np.dot(system.kernel, jacobian)
+        for k in range(stages):
+            f = step * A[k, q]
+            for i in range(n):
+                for r in range(n):
+                    matrix[k * n + i, q * n + r] = f * block[i, r]
+    for k in range(stages * n):
+        matrix[k, k] += 1.0
+    return matrix
+
+
+@njit(cache=True, nogil=True)
+def defects(system: System, c: Array, to_start: Array) -> tuple[float, float, float]:
+    """Return ``(defect, largest, fastest)`` of a solved step with forces ``c`` at the nodes.
+
+    The force polynomial misses the known start value by ``defect``; ``largest`` is the largest
+    force, both times the lengths of the points; ``fastest`` the largest ``|g|`` at the end.
+    """
+    c0, planes = system.c, system.planes
+    largest = 0.0
+    defect = 0.0
+    for i in range(len(c0)):
+        top = abs(c0[i])
+        start = 0.0
+        for k in range(len(c)):
+            top = max(top, abs(c[k, i]))
+            start += to_start[k] * c[k, i]
+        largest = max(largest, top * abs(planes.length[i]))
+        defect = max(defect, abs(start - c0[i]) * abs(planes.length[i]))
+    fastest = 0.0
+    if len(system.rows.face):
+        fastest = speeds(c[len(c) - 1], system.rows, planes).max()
+    return defect, largest, fastest

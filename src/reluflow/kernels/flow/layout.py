@@ -1,0 +1,132 @@
+"""Bundles of arrays that the kernels of the flow take as one argument, and codes of events."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+
+# modes of a pair (neuron, plane): below it, above it, sliding along it
+BELOW, ABOVE, SLIDE = 0, 1, 2
+# codes in a list of events where no plane changes its mode
+DIE, FLIP, BRANCH = 5, 6, 7
+
+
+class Planes(NamedTuple):
+    """The planes of the points: point i is ``length[i]`` (either sign) times ``U[owner[i]]``.
+
+    ``U`` (P, d) are unit normals and ``gram`` their products. ``both`` (P,) marks planes with
+    points on either side; the others have them above, where ``u.w > 0``.
+    """
+
+    U: Array
+    gram: Array
+    both: NDArray[Any]
+    owner: NDArray[Any]
+    length: Array
+    y: Array
+
+
+class Law(NamedTuple):
+    """The force law and what is trained, in natural units.
+
+    ``kappa`` is the factor of the square loss (0 for the others), ``logistic`` tells these apart;
+    ``force_scale`` is the largest force at outputs zero, ``rate`` one over the unit of the clock.
+    """
+
+    hidden: bool
+    kappa: float
+    logistic: bool
+    force_scale: float
+    rate: float
+
+
+class Rows(NamedTuple):
+    """Classes of neurons that lie alike to all planes.
+
+    ``cid`` (m,) names the class of a neuron, -1 if nothing moves it; ``face`` (C, P) its modes. The
+    slides of class c are ``plane[begin[c]:begin[c + 1]]``; ``dual`` (Q, d) is the dual basis of
+    their planes and ``lift`` (Q, P) takes the forces of the other planes to their multipliers.
+    ``free`` (C,) marks slides on independent planes, whose weights say when they end. Where ``ray``
+    (C,) is set, all pulls on the class lie along ``axis`` (C, d).
+    """
+
+    cid: NDArray[Any]
+    face: NDArray[Any]
+    begin: NDArray[Any]
+    plane: NDArray[Any]
+    dual: Array
+    lift: Array
+    free: NDArray[Any]
+    ray: NDArray[Any]
+    axis: Array
+
+
+class Neurons(NamedTuple):
+    """All neurons ``exp(sigma_j) (a_j, w_j)``; ``z = w U^T`` and ``weight = exp(2 sigma)``.
+
+    The balance ``a^2 - |w|^2`` is ``sign exp(log_balance)`` for ever. ``still`` is the part of
+    ``w`` across the ray a neuron moves along, at log scale ``still_sigma`` (nan: not known).
+    """
+
+    a: Array
+    w: Array
+    sigma: Array
+    mode: NDArray[Any]
+    z: Array
+    weight: Array
+    sign: Array
+    log_balance: Array
+    still: Array
+    still_sigma: Array
+
+
+class Tables(NamedTuple):
+    """Coefficients of the collocation methods; see `reluflow.engines.flow.tableau`."""
+
+    radau: Array
+    radau_a: Array
+    to_start: Array
+    to_gauss: Array
+    nodes: Array
+    gauss: Array
+    gauss_a: Array
+    gauss_b: Array
+    path: Array
+    force: Array
+
+
+class Path(NamedTuple):
+    """Forces of the planes as polynomials on a step: values at K ``nodes`` of the unit interval.
+
+    ``low`` and ``high`` (K, P) are the pulls of a plane's points below and above it; ``scale`` are
+    the denominators of the Lagrange polynomials of the nodes.
+    """
+
+    nodes: Array
+    scale: Array
+    low: Array
+    high: Array
+    step: float
+    hidden: bool
+
+
+class Limits(NamedTuple):
+    """What counts as zero, and which events a step may pass over; see `engines.flow.tolerances`.
+
+    A pre-activation below ``on_plane`` times the size of the neuron is zero. The weight of a slide
+    has left [0, 1] if it comes to be outside by ``far``, and did so when it was outside by ``near``
+    (shares of the forces, at least of ``unit``). Neurons whose size times the square of the boost
+    is below ``light`` may have events inside a step; the same for the share of the step after their
+    first event and ``late``, if that share is at most ``tail``.
+    """
+
+    on_plane: float
+    near: float
+    far: float
+    unit: float
+    light: float
+    late: float
+    tail: float

@@ -1,0 +1,231 @@
+r"""Where a path leaves the side it is on: exits of polynomials in Bernstein form.
+
+The coefficients of a polynomial in Bernstein form enclose its values, so a path whose coefficients
+all lie on one side never leaves it; otherwise the interval is halved until they change sign once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.kernels.flow.layout import ABOVE, SLIDE
+
+NEVER = 1e308
+# the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
+# coefficients below these; the tests compare them with the table
+BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
+# and the basis polynomials themselves are below these
+SPREAD = (1.0, 1.641, 1.215, 1.215, 1.641)
+
+
+@njit(cache=True, nogil=True)
+def _halves(coefficients: Array, left: Array, right: Array) -> None:
+    """Bernstein coefficients of the two halves of the interval (de Casteljau at 1/2)."""
+    size = len(coefficients)
+    for k in range(size):
+        right[k] = coefficients[k]
+    left[0] = right[0]
+    for r in range(1, size):
+        for k in range(size - r):
+            right[k] = 0.5 * (right[k] + right[k + 1])
+        left[r] = right[0]
+
+
+@njit(cache=True, nogil=True)
+def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
+    """Value of a Bernstein polynomial on [0, 1] (de Casteljau)."""
+    size = len(coefficients)
+    for k in range(size):
+        work[k] = coefficients[k]
+    for r in range(1, size):
+        for k in range(size - r):
+            work[k] = (1.0 - tau) * work[k] + tau * work[k + 1]
+    return float(work[0])
+
+
+@njit(cache=True, nogil=True)
+def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
+    """First point in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
+
+    Subdivision, leftmost half first, until the coefficients change sign once: no root is missed,
+    double ones included. Then bisection and secant by turns. Values within ``tiny`` of zero count
+    as the right side.
+    """
+    size = len(coefficients)
+    inside = True
+    for k in range(size):
+        if sign * coefficients[k] < -tiny:
+            inside = False
+    if inside:
+        return 2.0
+    stack = np.empty((56, size))
+    left = np.empty(56)
+    width = np.empty(56)
+    lower = np.empty(size)
+    upper = np.empty(size)
+    for k in range(size):
+        stack[0, k] = sign * coefficients[k] + tiny
+    left[0] = 0.0
+    width[0] = 1.0
+    top = 1
+    while top > 0:
+        top -= 1
+        changes = 0
+        for k in range(1, size):
+            if (stack[top, k] < 0.0) != (stack[top, k - 1] < 0.0):
+                changes += 1
+        if stack[top, 0] < 0.0:
+            return float(left[top])
+        if changes == 0:
+            continue
+        if changes == 1 or width[top] < 1e-14:
+            low, high = 0.0, 1.0
+            f_low, f_high = stack[top, 0], stack[top, size - 1]
+            for turn in range(100):
+                if high - low <= 1e-15 * (1.0 + left[top] / width[top] + high) or f_low == f_high:
+                    break
+                tau = low + (high - low) * (f_low / (f_low - f_high) if turn % 3 else 0.5)
+                tau = min(max(tau, low + 0.01 * (high - low)), high - 0.01 * (high - low))
+                value = _bernstein_value(stack[top], tau, lower)
+                if value < 0.0:
+                    high, f_high = tau, value
+                else:
+                    low, f_low = tau, value
+            return float(left[top] + width[top] * high)
+        _halves(stack[top], lower, upper)
+        half = 0.5 * width[top]
+        for k in range(size):
+            stack[top, k] = upper[k]
+            stack[top + 1, k] = lower[k]
+        left[top + 1] = left[top]
+        left[top] += half
+        width[top] = half
+        width[top + 1] = half
+        top += 2
+    return 2.0
+
+
+@njit(cache=True, nogil=True)
+def first_boundary(
+    z: Array, row: NDArray[Any], speed: Array, step: float, path: Array, slack: float
+) -> tuple[float, int]:
+    """Earliest exit (tau, plane) of one neuron from its row; (2.0, -1) if none.
+
+    ``z`` (P,) are its pre-activations and ``speed`` (S + 1, P) their time derivatives at the start
+    and at the Gauss nodes. Pre-activations below ``slack`` are zero.
+    """
+    nodes, size = speed.shape
+    # the first plane at the speeds of the start: likely the one, and what comes later is skipped
+    guess = -1
+    soonest = np.inf
+    for p in range(size):
+        if row[p] < SLIDE and z[p] * speed[0, p] < 0.0:
+            after = -z[p] / speed[0, p]
+            if after < soonest:
+                soonest = after
+                guess = p
+    best = 2.0
+    where = -1
+    coefficients = np.empty(path.shape[0])
+    for turn in range(-1, size):
+        p = guess if turn < 0 else turn
+        if p < 0 or row[p] >= SLIDE or turn == guess:
+            continue
+        sign = 1.0 if row[p] == ABOVE else -1.0
+        # the line of the start speed, and bounds on how far the path is off it until ``best``
+        reach = min(best, 1.0)
+        line = sign * z[p]
+        line = min(line, line + sign * reach * step * speed[0, p])
+        rest = 0.0
+        sooner = 0.0
+        for r in range(1, nodes):
+            off = abs(speed[r, p] - speed[0, p])
+            rest += BOUND[r] * off
+            sooner += SPREAD[r] * off
+        if line > step * min(rest, reach * sooner):
+            continue
+        start = z[p]
+        if abs(start) <= slack:
+            start = 0.0
+        for k in range(path.shape[0]):
+            total = start
+            for r in range(nodes):
+                total += path[k, r] * step * speed[r, p]
+            coefficients[k] = total
+        tau = first_exit(coefficients, sign, slack)
+        if tau < best:
+            best = tau
+            where = p
+    return best, where
+
+
+@njit(cache=True, nogil=True)
+def first_flip(a: float, slope: Array, step: float, path: Array) -> float:
+    """First zero in (0, 1] of the output weight; 2.0 if none."""
+    if a == 0.0:
+        return 2.0
+    coefficients = np.empty(path.shape[0])
+    for k in range(path.shape[0]):
+        total = a
+        for r in range(len(slope)):
+            total += path[k, r] * step * slope[r]
+        coefficients[k] = total
+    return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))
+
+
+@njit(cache=True, nogil=True)
+def leaves_box(
+    share: Array, force: Array, bernstein: Array, near: float, far: float
+) -> tuple[float, bool]:
+    """First time at which a weight is outside by ``near``, if it comes to be by ``far``; else 2.0.
+
+    ``share = theta D`` and ``force = D`` are values at the nodes of the table. The second result
+    says whether it leaves at 1, to the side above.
+    """
+    side = 1.0 if force[0] > 0.0 else -1.0
+    bottom, top = np.dot(bernstein, share), np.dot(bernstein, force - share)
+    tau, up = 2.0, False
+    if first_exit(bottom, side, far) <= 1.0:
+        tau = first_exit(bottom, side, near)
+    if first_exit(top, side, far) <= 1.0:
+        leaves = first_exit(top, side, near)
+        up = leaves < tau
+        tau = min(tau, leaves)
+    return tau, up
+
+
+@njit(cache=True, nogil=True)
+def exit_boost(z: float, across: float, xi: float, plus: float, sign: float) -> float:
+    r"""Smallest boost ``q > 0`` at which a pre-activation leaves the side ``sign``; NEVER if none.
+
+    In a constant pull ``z`` is a quadratic in ``zeta = e^q - 1``, divided by ``e^q``:
+    ``alpha zeta^2 + (across + xi plus) zeta + z`` with ``xi = u.g/|g|``, ``alpha = xi plus / 2``,
+    ``plus = w.g/|g| + a`` and ``across`` the product with the part of ``w`` across the pull: no
+    cancellation near ``q = 0``.
+    """
+    start = sign * z
+    alpha = 0.5 * sign * xi * plus
+    slope = sign * (across + xi * plus)
+    if start <= 0.0:
+        if slope < 0.0:
+            return 0.0
+        zeta = -slope / alpha if alpha < 0.0 else NEVER
+    elif alpha == 0.0:
+        zeta = -start / slope if slope < 0.0 else NEVER
+    else:
+        disc = slope * slope - 4.0 * alpha * start
+        if disc < 0.0:
+            return NEVER
+        root = np.sqrt(disc)
+        if alpha > 0.0:
+            zeta = 2.0 * start / (root - slope) if slope < 0.0 else NEVER
+        elif slope <= 0.0:
+            zeta = 2.0 * start / (root - slope)
+        else:
+            zeta = (slope + root) / (-2.0 * alpha)
+    return NEVER if zeta >= NEVER else np.log1p(zeta)

@@ -1,0 +1,323 @@
+r"""All neurons through a solved step: end states, and the events on the way.
+
+Gauss collocation keeps every quadratic invariant of a linear equation: the transformation of a
+class is a Lorentz transformation to rounding, whatever the step. Neurons with events walk
+(`neuron.walk`), if what the outputs miss by that is below the tolerance.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
+from reluflow.kernels.flow.collocation import System, at_points
+from reluflow.kernels.flow.forces import forces, on_planes, pulls, speeds, spread
+from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, Tables
+from reluflow.kernels.flow.neuron import Log, Neuron, note
+from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
+from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
+from reluflow.kernels.flow.transport import balance_of, class_matrices, dot2, dot3, hold, slopes
+from reluflow.kernels.flow.walk import walk
+
+
+class Begun(NamedTuple):
+    """Everything known at the start of a step.
+
+    ``speeds`` (C,) are the ``|g|`` of the classes; ``most`` is the largest sum of sizes in an
+    output, ``stiffness`` bounds the rates of the outputs.
+    """
+
+    rows: Rows
+    z: Array
+    weight: Array
+    h: Array
+    c: Array
+    kernel: Array
+    speeds: Array
+    most: float
+    stiffness: float
+
+
+class Moved(NamedTuple):
+    """Neurons at the end of a step.
+
+    ``first`` (m,) is the share of the step at which a neuron has its first event (2.0: none) and
+    ``stopped`` (m,) that at which it stopped (2.0: it came through); ``leaves`` (C,) is when a
+    slide of a class ends. Where ``whole`` is false some neuron's events matter more than the
+    tolerance allows, and no neuron has walked.
+    """
+
+    a: Array
+    w: Array
+    mode: NDArray[Any]
+    first: Array
+    stopped: Array
+    leaves: Array
+    kinks: Array
+    whole: bool
+
+
+@njit(cache=True, nogil=True)
+def begin(
+    a: Array, w: Array, sigma: Array, mode: NDArray[Any], still: Array, still_sigma: Array,
+    planes: Planes, law: Law,
+) -> Begun:  # fmt: skip
+    """Everything a step knows before it begins. Weights are rescaled in place.
+
+    A neuron that joins a ray has its part across noted in ``still`` there.
+    """
+    fixed = np.zeros(len(a), np.bool_)
+    if law.hidden:
+        fixed[:] = a == 0.0
+    else:
+        rescale(a, w, sigma)
+        for j in range(len(a)):  # a neuron whose weights are all zero never moves
+            fixed[j] = a[j] == 0.0 and not w[j].any()
+    rows = rows_of(mode, planes, fixed)
+    if not law.hidden:
+        _keep_still(w, sigma, still, still_sigma, rows)
+    z, weight, h, most = outputs(a, w, sigma, mode, planes)
+    kernel = tangent_kernel(a, z, weight, rows, planes, law.hidden)
+    c = forces(h.reshape(1, len(h)), planes, law)[0]
+    moving = speeds(c, rows, planes)
+    factor = law.kappa if law.kappa > 0.0 else 1.0
+    stiffness = factor * np.abs(kernel).sum(axis=1).max()
+    return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
+
+
+@njit(cache=True, nogil=True)
+def _keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: Rows) -> None:
+    """Hold the part of ``w`` across the ray of a class; forget it where there is no ray."""
+    m, d = w.shape
+    for j in range(m):
+        k = rows.cid[j]
+        if k < 0 or not rows.ray[k]:
+            still_sigma[j] = np.nan
+            continue
+        along = np.dot(w[j], rows.axis[k])
+        if np.isnan(still_sigma[j]):
+            still_sigma[j] = sigma[j]
+            confined = rows.begin[k + 1] - rows.begin[k] >= d - 1
+            for q in range(d):
+                still[j, q] = 0.0 if confined else w[j, q] - along * rows.axis[k, q]
+        factor = np.exp(min(still_sigma[j] - sigma[j], 700.0))
+        for q in range(d):
+            w[j, q] = along * rows.axis[k, q] + factor * still[j, q]
+
+
+@njit(cache=True, nogil=True)
+def _leaving(
+    f: Array, low: Array, high: Array, rows: Rows, tables: Tables, limits: Limits,
+    sure: NDArray[Any],
+) -> Array:  # fmt: skip
+    """First time (C,) at which a slide of each class ends; 2.0 if none does.
+
+    ``f`` (C, S + 1, P) are the multipliers at the start and the nodes; of a class that is ``sure``
+    to leave it is enough that a weight is outside at all.
+    """
+    knots = len(low)
+    leaves = np.full(len(rows.face), 2.0)
+    share, force = np.empty(knots), np.empty(knots)
+    for k in range(len(leaves)):
+        if not rows.free[k]:
+            continue
+        for q in range(rows.begin[k], rows.begin[k + 1]):
+            p = rows.plane[q]
+            top, unit = 0.0, limits.unit
+            for s in range(knots):
+                share[s] = f[k, s, p] - low[s, p]
+                force[s] = high[s, p] - low[s, p]
+                top = max(top, abs(force[s]))
+                unit = max(unit, abs(f[k, s, p]), abs(low[s, p]))
+            far = limits.near * top if sure[k] else limits.far * max(unit, top)
+            tau, _ = leaves_box(share, force, tables.force, limits.near * top, far)
+            leaves[k] = min(leaves[k], tau)
+    return leaves
+
+
+@njit(cache=True, nogil=True)
+def _at_gauss(values: Array, to_gauss: Array) -> Array:
+    """Values (C, S, .) at the Gauss nodes of what is known at the start and the Radau nodes."""
+    classes, knots, n = values.shape
+    out = np.zeros((classes, knots - 1, n))
+    for k in range(classes):
+        for s in range(knots - 1):
+            for r in range(knots - 1):
+                for i in range(n):
+                    out[k, s, i] += to_gauss[s, r] * values[k, r + 1, i]
+    return out
+
+
+class Field(NamedTuple):
+    """Pulls of a solved step: multipliers, ``g`` and ``U g`` of each class.
+
+    At the start and the Radau nodes (S + 1), and at the Gauss nodes (S); and what the collocation
+    of a class needs.
+    """
+
+    f: Array
+    g: Array
+    push: Array
+    f_gauss: Array
+    g_gauss: Array
+    push_gauss: Array
+    gg: Array
+    inverse: Array
+    leaves: Array
+
+
+@njit(cache=True, nogil=True)
+def _field(
+    system: System, low: Array, high: Array, step: float, tables: Tables, limits: Limits,
+    sure: NDArray[Any],
+) -> Field:  # fmt: skip
+    """The pulls of all classes in the forces of the planes at the start and the Radau nodes."""
+    f = spread(low, high, system.rows)
+    g, push = pulls(f, system.rows, system.planes.U)
+    f_gauss, g_gauss = _at_gauss(f, tables.to_gauss), _at_gauss(g, tables.to_gauss)
+    gg, inverse = class_matrices(g_gauss, step, tables.gauss_a, system.law.hidden)
+    leaves = _leaving(f, low, high, system.rows, tables, limits, sure)
+    return Field(
+        f, g, push, f_gauss, g_gauss, _at_gauss(push, tables.to_gauss), gg, inverse, leaves
+    )
+
+
+@njit(cache=True, nogil=True)
+def _look(
+    system: System, j: int, field: Field, path: Path, tables: Tables, slack: float, log: Log,
+    slope: Array,
+) -> float:  # fmt: skip
+    """When neuron j has its first event; ``slope`` (2, S) gets its output weight and its slope.
+
+    A change of sign away from all planes has no consequence and is only written down.
+    """
+    neurons, law = system.neurons, system.law
+    k = system.rows.cid[j]
+    stages, size = len(tables.gauss), neurons.z.shape[1]
+    a, step = neurons.a[j], path.step
+    b, speed = np.empty(stages), np.empty((stages + 1, size))
+    for s in range(stages):
+        b[s] = dot3(field.f_gauss, k, s, neurons.z, j)
+    slopes(
+        a, b, field.gg, field.inverse, k, step, tables.gauss_a, law.hidden, slope[0], slope[1]
+    )  # fmt: skip
+    for p in range(size):
+        speed[0, p] = a * field.push[k, 0, p]
+    for s in range(stages):
+        for p in range(size):
+            speed[s + 1, p] = slope[0, s] * field.push_gauss[k, s, p]
+    tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
+    tau = min(tau, field.leaves[k])
+    if law.hidden or neurons.sign[j] >= 0.0:
+        return tau
+    rise = np.empty(stages + 1)
+    rise[0] = dot3(field.g, k, np.int64(0), neurons.w, j)
+    rise[1:] = slope[1]
+    flip = first_flip(a, rise, step, tables.path)
+    if flip <= 1.0 and flip < tau:
+        if system.rows.begin[k] < system.rows.begin[k + 1]:
+            return flip
+        if tau > 1.0:
+            known = len(field.f[k]) - len(path.nodes)
+            pull = pull_on(neurons.w[j], field.g[k, known:], field.push[k, known:])
+            note(log, moment_of_flip(flip, 0.0, a, pull, path, tables), j, -1, 0, FLIP)
+    return tau
+
+
+@njit(cache=True, nogil=True)
+def carry(
+    system: System, c: Array, step: float, tables: Tables, limits: Limits, sure: NDArray[Any],
+    patient: bool, log: Log,
+) -> Moved:  # fmt: skip
+    """End states of all neurons in the forces ``c`` (S, n) at the Radau nodes.
+
+    Events of neurons for which `Limits` allows it are carried out here and listed in ``log``
+    (moments are shares of the step). If some neuron's first event is not allowed the step will be
+    shortened, and nobody walks, unless the caller is ``patient``. Slides of classes that are
+    ``sure`` (C,) to end, as a longer step has shown, do so as soon as their weight is outside.
+    """
+    neurons, rows, planes = system.neurons, system.rows, system.planes
+    m, size = neurons.z.shape
+    stages, hidden = len(c), system.law.hidden
+    both = np.empty((stages + 1, c.shape[1]))
+    both[0] = system.c
+    both[1:] = c
+    low, high = on_planes(both, planes)
+    field = _field(system, low, high, step, tables, limits, sure)
+    # inside the step the force of the start helps, unless the outputs forget it at once
+    known = 0 if limits.tail == 1.0 else 1
+    nodes = tables.nodes[known:].copy()
+    path = Path(nodes, denominators(nodes), low[known:].copy(), high[known:].copy(), step, hidden)
+    a1, w1, mode1 = neurons.a.copy(), neurons.w.copy(), neurons.mode.copy()
+    first, stopped = np.full(m, 2.0), np.full(m, 2.0)
+    kinks = np.zeros((stages, 2, size))
+    slope, weighs = np.empty((2, stages)), np.zeros(m)
+    firm = Limits(
+        limits.on_plane, limits.near, limits.near, 0.0, limits.light, limits.late, limits.tail
+    )
+    whole = True
+    for j in range(m):
+        k = rows.cid[j]
+        if k < 0:
+            continue
+        square = dot2(neurons.w, j, neurons.w, j)
+        full = neurons.a[j] ** 2 + square
+        slack = limits.on_plane * np.sqrt(square if hidden else full)
+        if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
+            slack += limits.on_plane * abs(neurons.a[j]) * step * _balanced_part(field, rows, k)
+        first[j] = _look(system, j, field, path, tables, slack, log, slope)
+        if first[j] <= 1.0:
+            size_j, after = neurons.weight[j] * full, 1.0 - first[j]
+            if size_j < limits.light:
+                weighs[j] = neurons.weight[j]
+            elif not (size_j * after**2 < limits.late and after <= limits.tail):
+                whole = False
+            continue
+        for s in range(stages):
+            f = step * tables.gauss_b[s] * slope[0, s]
+            for q in range(w1.shape[1]):
+                w1[j, q] += f * field.g_gauss[k, s, q]
+            a1[j] += step * tables.gauss_b[s] * slope[1, s]
+        _finish(a1, w1, system, j)
+    if whole or patient:
+        for j in range(m):
+            if first[j] > 1.0:
+                continue
+            balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
+            neuron = Neuron(
+                j, a1[j : j + 1], w1[j], neurons.z[j].copy(), mode1[j], balance, weighs[j]
+            )  # fmt: skip
+            mine = firm if sure[rows.cid[j]] else limits
+            stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
+    kinked = at_points(kinks, planes)
+    return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
+
+
+@njit(cache=True, nogil=True)
+def _balanced_part(field: Field, rows: Rows, k: int) -> float:
+    """The sum of the multipliers on the slides of class k."""
+    total = 0.0
+    for q in range(rows.begin[k], rows.begin[k + 1]):
+        total += abs(field.f[k, 0, rows.plane[q]])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _finish(a: Array, w: Array, system: System, j: int) -> None:
+    """Put a neuron back on its planes and hold it to its invariants: rounding takes it off them."""
+    neurons, rows = system.neurons, system.rows
+    k = rows.cid[j]
+    off = np.empty(rows.begin[k + 1] - rows.begin[k])
+    for q in range(rows.begin[k], rows.begin[k + 1]):
+        off[q - rows.begin[k]] = np.dot(system.planes.U[rows.plane[q]], w[j])
+    for q in range(rows.begin[k], rows.begin[k + 1]):
+        for r in range(w.shape[1]):
+            w[j, r] -= off[q - rows.begin[k]] * rows.dual[q, r]
+    if not system.law.hidden:
+        balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
+        a[j] = hold(a[j], w[j], balance)

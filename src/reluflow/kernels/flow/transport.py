@@ -1,0 +1,231 @@
+r"""One neuron in a given force: collocation of its linear equation, S unknowns at a time.
+
+Neuron j obeys ``a' = w.g, w' = a g`` with ``g(t) = sum_p f_p(t) u_p``. Neurons of one class
+share ``f``. With ``b_l = w_0.g_l`` a collocation method with matrix ``A`` reduces to S unknowns
+per neuron, the output weights ``a_l`` at the nodes:
+
+    a_k = a_0 + H sum_l A_kl (b_l + H sum_q A_lq (g_l.g_q) a_q)
+
+so the S x S matrix ``I - H^2 A (A o (g g^T))`` is inverted once per class. The products come from
+the vectors ``g``, not from ``f`` and the Gram matrix: near a limit ``g`` vanishes while ``f`` does
+not, and a long step multiplies what cancellation would leave by ``H^2``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from reluflow.checks import Array
+
+
+@njit(cache=True, nogil=True)
+def invert(matrix: Array) -> None:
+    """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
+    size = matrix.shape[0]
+    work = np.empty((size, 2 * size))
+    for p in range(size):
+        for q in range(size):
+            work[p, q] = matrix[p, q]
+            work[p, size + q] = 1.0 if p == q else 0.0
+    for p in range(size):
+        pivot = p
+        for q in range(p + 1, size):
+            if abs(work[q, p]) > abs(work[pivot, p]):
+                pivot = q
+        if pivot != p:
+            for q in range(2 * size):
+                work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
+        scale = 1.0 / work[p, p]
+        for q in range(2 * size):
+            work[p, q] *= scale
+        for r in range(size):
+            if r != p:
+                factor = work[r, p]
+                if factor != 0.0:
+                    for q in range(2 * size):
+                        work[r, q] -= factor * work[p, q]
+    for p in range(size):
+        for q in range(size):
+            matrix[p, q] = work[p, size + q]
+
+
+# dot products may be summed in any order: with it they use the vector unit
+REORDER = {"reassoc", "contract"}
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot2(u: Array, j: int, v: Array, k: int) -> float:
+    """``u[j] . v[k]``."""
+    total = 0.0
+    for i in range(u.shape[1]):
+        total += u[j, i] * v[k, i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot3(u: Array, c: int, s: int, v: Array, j: int) -> float:
+    """``u[c, s] . v[j]``."""
+    total = 0.0
+    for i in range(u.shape[2]):
+        total += u[c, s, i] * v[j, i]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def dot33(u: Array, c: int, s: int, r: int) -> float:
+    """``u[c, s] . u[c, r]``."""
+    total = 0.0
+    for i in range(u.shape[2]):
+        total += u[c, s, i] * u[c, r, i]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
+    """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
+    classes, stages, _ = g.shape
+    gg = np.zeros((classes, stages, stages))
+    inverse = np.zeros((classes, stages, stages))
+    for c in range(classes):
+        for k in range(stages):
+            inverse[c, k, k] = 1.0
+        if hidden:
+            continue
+        for k in range(stages):
+            for q in range(k, stages):
+                gg[c, k, q] = dot33(g, c, k, q)
+                gg[c, q, k] = gg[c, k, q]
+        for k in range(stages):
+            for q in range(stages):
+                total = 0.0
+                for r in range(stages):
+                    total += A[k, r] * A[r, q] * gg[c, r, q]
+                inverse[c, k, q] -= step * step * total
+        invert(inverse[c])
+    return gg, inverse
+
+
+@njit(cache=True, nogil=True)
+def slopes(
+    a: float,
+    b: Array,
+    gg: Array,
+    inverse: Array,
+    c: int,
+    step: float,
+    A: Array,
+    hidden: bool,
+    value: Array,
+    slope: Array,
+) -> None:
+    """Output weights and their time derivatives at the nodes of one neuron of class c.
+
+    ``b_k = w_0.g_k``; the results go to ``value`` and ``slope``. (Indices instead of slices: a
+    slice counts references, which costs more than the arithmetic of a neuron.)
+    """
+    stages = len(b)
+    if hidden:
+        for k in range(stages):
+            value[k] = a
+            slope[k] = 0.0
+        return
+    for k in range(stages):
+        total = a
+        for r in range(stages):
+            total += step * A[k, r] * b[r]
+        slope[k] = total
+    for k in range(stages):
+        total = 0.0
+        for r in range(stages):
+            total += inverse[c, k, r] * slope[r]
+        value[k] = total
+    for k in range(stages):
+        total = b[k]
+        for r in range(stages):
+            total += step * A[k, r] * gg[c, k, r] * value[r]
+        slope[k] = total
+
+
+@njit(cache=True, nogil=True)
+def slopes_alone(
+    a: float,
+    b: Array,
+    gg: Array,
+    step: float,
+    A: Array,
+    hidden: bool,
+    value: Array,
+    slope: Array,
+) -> None:
+    """As `slopes`, for a neuron with its own ``gg`` (S, S): one system is solved, none inverted."""
+    stages = len(b)
+    if hidden:
+        for k in range(stages):
+            value[k] = a
+            slope[k] = 0.0
+        return
+    matrix = np.empty((stages, stages))
+    for k in range(stages):
+        value[k] = a
+        for q in range(stages):
+            value[k] += step * A[k, q] * b[q]
+            total = 0.0
+            for r in range(stages):
+                total += A[k, r] * A[r, q] * gg[r, q]
+            matrix[k, q] = -step * step * total
+        matrix[k, k] += 1.0
+    eliminate(matrix, value)
+    for k in range(stages):
+        slope[k] = b[k]
+        for r in range(stages):
+            slope[k] += step * A[k, r] * gg[k, r] * value[r]
+
+
+@njit(cache=True, nogil=True)
+def eliminate(matrix: Array, x: Array) -> None:
+    """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution."""
+    size = len(x)
+    for p in range(size):
+        pivot = p
+        for q in range(p + 1, size):
+            if abs(matrix[q, p]) > abs(matrix[pivot, p]):
+                pivot = q
+        if pivot != p:
+            x[p], x[pivot] = x[pivot], x[p]
+            for q in range(p, size):
+                matrix[p, q], matrix[pivot, q] = matrix[pivot, q], matrix[p, q]
+        scale = 1.0 / matrix[p, p]
+        for r in range(p + 1, size):
+            factor = matrix[r, p] * scale
+            if factor != 0.0:
+                x[r] -= factor * x[p]
+                for q in range(p + 1, size):
+                    matrix[r, q] -= factor * matrix[p, q]
+    for p in range(size - 1, -1, -1):
+        for q in range(p + 1, size):
+            x[p] -= matrix[p, q] * x[q]
+        x[p] /= matrix[p, p]
+
+
+@njit(cache=True, nogil=True)
+def balance_of(sign: float, log_balance: float, sigma: float) -> float:
+    """``a^2 - |w|^2`` of a neuron at log scale ``sigma``."""
+    return 0.0 if sign == 0.0 else sign * np.exp(min(log_balance - 2.0 * sigma, 700.0))
+
+
+@njit(cache=True, nogil=True)
+def hold(a: float, w: Array, balance: float) -> float:
+    """Restore ``a^2 - |w|^2 = balance`` without cancellation; returns ``a``, changes ``w``.
+
+    The larger of the two is recomputed from the smaller. After a neuron was large its balance is
+    far below the rounding of its weights, and would be lost when it shrinks again.
+    """
+    square = np.dot(w, w)
+    if balance >= 0.0:
+        return np.copysign(np.sqrt(square + balance), a)
+    if square > 0.0:
+        factor = np.sqrt((a * a - balance) / square)
+        for q in range(len(w)):
+            w[q] *= factor
+    return a

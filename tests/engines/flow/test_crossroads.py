@@ -1,0 +1,304 @@
+"""Where dependent planes meet: hulls against other solvers, the cone flow against small steps."""
+
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from kernels.flow.scene import planes_with, points_of, pulls_on
+from numerics import hull
+from reluflow.engines.flow.crossroads import Crossroads, _sectors, least_element
+from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
+
+# ---------------------------------------------------------------------- hulls
+
+
+def least_by_slsqp(points):
+    k = len(points)
+    answer = minimize(
+        lambda s: ((s @ points) ** 2).sum(),
+        np.full(k, 1.0 / k),
+        jac=lambda s: 2.0 * points @ (s @ points),
+        bounds=[(0.0, 1.0)] * k,
+        constraints={"type": "eq", "fun": lambda s: s.sum() - 1.0, "jac": lambda s: np.ones(k)},
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 500},
+    )
+    return answer.x @ points
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_least_element_is_that_of_other_solvers(seed):
+    rng = np.random.default_rng(seed)
+    k, d = int(rng.integers(1, 9)), int(rng.integers(1, 5))
+    points = rng.normal(size=(k, d)) + 2.0 * rng.random() * rng.normal(size=d)
+    if seed % 3 == 0:
+        points = np.concatenate([points, points[:2]])  # copies
+    scale = np.abs(points).max()
+    found = least_element(points)
+    np.testing.assert_allclose(found, least_by_slsqp(points), atol=1e-5 * scale)
+    np.testing.assert_allclose(found, hull.least_element(points), atol=1e-8 * scale)
+    # no point of the hull is nearer to the origin along it
+    assert (points @ found).min() >= found @ found - 1e-10 * scale**2
+
+
+@pytest.mark.parametrize("size", [1e-150, 1.0, 1e150])
+def test_the_least_element_of_a_hull_around_the_origin_is_zero(size):
+    square = size * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -1.0]])
+    np.testing.assert_allclose(least_element(square), 0.0, atol=1e-12 * size)
+    np.testing.assert_allclose(least_element(square + size * 5.0)[0], 4.5 * size, rtol=0.2)
+    np.testing.assert_array_equal(least_element(np.zeros((3, 2))), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sectors_have_every_pattern_of_the_plane_once(seed):
+    rng = np.random.default_rng(seed)
+    normals = rng.normal(size=(int(rng.integers(1, 7)), 2))
+    if seed % 2:
+        normals = np.concatenate([normals, -2.0 * normals[:1]])  # a line twice
+    found = _sectors(normals) @ normals.T > 0
+    assert len(np.unique(found, axis=0)) == len(found)
+    turns = 2 * np.pi * (np.arange(20000) + 0.5) / 20000
+    dense = np.column_stack([np.cos(turns), np.sin(turns)]) @ normals.T > 0
+    assert {tuple(row) for row in dense} <= {tuple(row) for row in found}
+    assert {tuple(row) for row in found} == {tuple(row) for row in hull.cells_by_angles(normals)}
+
+
+def test_sectors_of_a_line_are_its_two_sides():
+    assert sorted(_sectors(np.array([[2.0], [-1.0]])).ravel().tolist()) == [-1.0, 1.0]
+
+
+# ---------------------------------------------------------------------- places
+
+
+def place(X, c, a=1.0):
+    """A neuron in the forces ``c`` at the origin, one plane for each of the points."""
+    planes = planes_with(X, length=np.linalg.norm(X, axis=1))
+    low, high = pulls_on(np.asarray(c, dtype=float), planes)
+    return Crossroads(SimpleNamespace(planes=planes, cells={}), float(a), low, high)
+
+
+def shared_place(rng, d, a):
+    """As `place`, some planes with points on both sides; the points and forces with it."""
+    U = rng.normal(size=(d + 2, d))
+    owner = np.concatenate([np.arange(d + 2), rng.integers(d + 2, size=2)])
+    length = np.concatenate([rng.uniform(0.5, 2.0, d + 2), -rng.uniform(0.5, 2.0, 2)])
+    planes = planes_with(U, owner=owner, length=length)
+    c = rng.normal(size=len(owner))
+    low, high = pulls_on(c, planes)
+    spot = Crossroads(SimpleNamespace(planes=planes, cells={}), a, low, high)
+    return spot, points_of(planes), c
+
+
+def everywhere(spot):
+    size = len(spot.low)
+    return np.zeros(size, dtype=np.int8), np.ones(size, dtype=bool)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(8))
+def test_the_least_pull_at_the_origin_is_that_over_all_realised_patterns(seed, d):
+    rng = np.random.default_rng([seed, d])
+    spot, X, c = shared_place(rng, d, 1.0)
+    expected = hull.least_element(hull.pulls(hull.cells(X), c, X))
+    np.testing.assert_allclose(spot.least(*everywhere(spot)), expected, atol=1e-8)
+
+
+def test_the_pull_along_an_edge_does_not_count():
+    # three planes share the line e_3, along which a fourth point pulls
+    X = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    spot = place(X, [-1.0, -1.0, -1.0, 1.0])
+    on = np.array([True, True, True, False])
+    row = np.array([0, 0, 0, 1], dtype=np.int8)
+    np.testing.assert_allclose(spot.least(row, on), 0.0, atol=1e-14)
+    row[:3] = SLIDE
+    assert spot.rests(row)
+
+
+# ---------------------------------------------------------------------- the cone flow
+
+
+@numba.njit(cache=True)
+def euler(w, X, c, a, step, turns):
+    """Small steps of ``w' = a g(w)`` in units of the distance from the origin."""
+    n, d = X.shape
+    begun = np.sqrt((w * w).sum())
+    for _ in range(turns):
+        size = np.sqrt((w * w).sum())
+        if size < 1e-4 * begun or size > 1e5 * begun:
+            break
+        g = np.zeros(d)
+        for i in range(n):
+            z = 0.0
+            for k in range(d):
+                z += X[i, k] * w[k]
+            if z > 0.0:
+                for k in range(d):
+                    g[k] += c[i] * X[i, k]
+        w = w + step * size * a * g
+    return w
+
+
+def compare(spot, X, c, direction):
+    """Follow the cone flow and small steps; what became of the neuron, or None where it is a tie.
+
+    Other starts may lead elsewhere (`choose` then says that the way is not the only one); the way
+    from this one is compared.
+    """
+    row, on = everywhere(spot)
+    start = direction / np.linalg.norm(direction)
+    way = spot._follow(row, on, start)
+    np.testing.assert_array_equal(spot.choose(row, on, direction).row, way.row)
+    if not way.unique:
+        return None
+    scale = np.abs(c) @ np.linalg.norm(X, axis=1)
+    end = euler(start, X, c, spot.a, 1e-3 / scale, 4_000_000)
+    size = np.linalg.norm(end)
+    if (way.row == SLIDE).all():
+        assert size < 0.1  # from one; some come back slowly
+        return "rests"
+    velocity = spot.a * spot._pull(way.row)
+    if np.linalg.norm(velocity) <= 1e-12 * scale:  # nothing is active there
+        assert not (c * (X @ end > 0)).any()
+        return "dead"
+    assert size > 30.0
+    if way.offset is not None:
+        return "spiral"
+    along = velocity / np.linalg.norm(velocity)
+    np.testing.assert_allclose(end / size, along, atol=0.02)
+    # it keeps to its cone or face for good: the velocity lies there
+    z = spot.problem.planes.U @ velocity
+    assert (z[way.row == ABOVE] > -1e-9 * scale).all()
+    assert (z[way.row == BELOW] < 1e-9 * scale).all()
+    np.testing.assert_allclose(z[way.row == SLIDE], 0.0, atol=1e-9 * scale)
+    return "slides" if (way.row == SLIDE).any() else "leaves"
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_the_cone_flow_is_the_limit_of_small_steps(d):
+    seen = []
+    for seed in range(80):
+        rng = np.random.default_rng([seed, d])
+        X = rng.normal(size=(int(rng.integers(d + 1, d + 5)), d))
+        c = rng.normal(size=len(X))
+        spot = place(X, c, rng.choice([-1.0, 1.0]))
+        seen.append(compare(spot, X, c, rng.normal(size=d)))
+    assert seen.count(None) <= 4, seen
+    for outcome in ("leaves", "slides", "rests", "dead"):
+        assert seen.count(outcome) >= 3, seen
+
+
+@pytest.mark.parametrize("d", [3])
+def test_the_cone_flow_of_shared_planes_is_the_limit_of_small_steps(d):
+    seen = []
+    for seed in range(80):
+        rng = np.random.default_rng([seed, d, 1])
+        spot, X, c = shared_place(rng, d, float(rng.choice([-1.0, 1.0])))
+        seen.append(compare(spot, X, c, rng.normal(size=d)))
+    assert seen.count(None) <= 4, seen
+    assert seen.count("leaves") >= 3, seen
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_a_start_at_the_origin_leaves_along_the_least_pull(d):
+    seen = []
+    for seed in range(60):
+        rng = np.random.default_rng([seed, d, 2])
+        X = rng.normal(size=(d + 2, d))
+        c = rng.normal(size=d + 2)
+        a = float(rng.choice([-1.0, 1.0]))
+        spot = place(X, c, a)
+        pulls = hull.pulls(hull.cells(X), c, X)
+        row, on = everywhere(spot)
+        if not hull.zero_is_outside(pulls, 1e-3):
+            if not hull.zero_is_outside(pulls):
+                assert (spot.choose(row, on, None).row == SLIDE).all()
+            continue
+        least = a * spot.least(row, on)
+        np.testing.assert_allclose(least, a * hull.least_element(pulls), atol=1e-8)
+        along, alone = spot.choose(row, on, least), spot.choose(row, on, None)
+        np.testing.assert_array_equal(alone.row, along.row)
+        assert alone.unique == along.unique
+        assert not (alone.row == SLIDE).all()
+        seen.append(compare(spot, X, c, least))
+    assert len(seen) >= 5, seen
+    assert "rests" not in seen
+
+
+def test_a_way_is_the_only_one_if_starts_beside_it_lead_there_too():
+    found = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 3])
+        X, c, direction = rng.normal(size=(4, 2)), rng.normal(size=4), rng.normal(size=2)
+        spot = place(X, c)
+        row, on = everywhere(spot)
+        # from all around: in the plane every way there is
+        turns = 2 * np.pi * np.arange(720) / 720
+        around = np.column_stack([np.cos(turns), np.sin(turns)])
+        ends = {tuple(spot._follow(row, on, v).row) for v in around}
+        way = spot.choose(row, on, direction)
+        assert tuple(way.row) in ends
+        if len(ends) == 1:
+            assert way.unique
+        found.append((len(ends) == 1, bool(way.unique)))
+    assert (True, True) in found
+    assert (False, False) in found
+
+
+# ---------------------------------------------------------------------- rest
+
+
+CROSS = np.array([[1.0, 0.0], [-0.6, 0.8], [-0.6, -0.8]])
+
+
+def test_a_neuron_pushed_back_from_all_sides_rests_at_the_origin():
+    for a in (1.0, -1.0):
+        spot = place(CROSS, -a * np.ones(3), a)
+        row, on = everywhere(spot)
+        for direction in (None, np.array([0.3, 0.1]), np.array([-1.0, 0.2])):
+            way = spot.choose(row, on, direction)
+            assert way.row.tolist() == [SLIDE] * 3
+            assert way.unique
+        assert spot.rests(np.full(3, SLIDE, dtype=np.int8))
+
+
+def test_the_rest_ends_when_zero_leaves_the_hull():
+    rested = []
+    for pull in np.linspace(-1.0, 2.0, 31):
+        c = np.array([pull, -1.0, -1.0])
+        spot = place(CROSS, c)
+        points = hull.pulls(hull.cells(CROSS), c, CROSS)
+        rests = spot.rests(np.full(3, SLIDE, dtype=np.int8))
+        if abs(np.linalg.norm(hull.least_element(points))) > 1e-6:
+            assert not rests
+        else:
+            assert rests
+        rested.append(rests)
+    assert rested[0]
+    assert not rested[-1]
+
+
+def test_independent_planes_follow_the_rule_of_the_box():
+    spot = place(np.array([[1.0, 0.0], [0.5, 1.0]]), [-1.0, 1.0])
+    row, on = np.array([1, 1], dtype=np.int8), np.array([True, False])
+    way = spot.choose(row, on, np.array([-1.0, 0.0]))
+    assert way.row.tolist() == [SLIDE, ABOVE]
+    assert way.unique
+    assert row.tolist() == [1, 1]
+    # both sides push away and nothing says where it came from
+    spot = place(np.array([[1.0, 0.0], [0.5, 1.0]]), [1.0, -1.0])
+    assert not spot.choose(row, on, None).unique
+
+
+@pytest.mark.parametrize("size", [2.0**-200, 2.0**200])
+def test_the_choice_does_not_depend_on_the_size_of_forces(size):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X, c, direction = rng.normal(size=(5, 2)), rng.normal(size=5), rng.normal(size=2)
+        spot, scaled = place(X, c), place(X, size * c)
+        row, on = everywhere(spot)
+        one, other = (s.choose(row, on, direction) for s in (spot, scaled))
+        np.testing.assert_array_equal(one.row, other.row)
+        assert one.unique == other.unique

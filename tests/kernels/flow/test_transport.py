@@ -1,0 +1,138 @@
+"""Small systems, a neuron of a class and alone, and the balance that is held, against mpmath."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.flow.scene import S
+from reluflow.engines.flow import tableau
+from reluflow.kernels.flow.transport import (
+    balance_of,
+    class_matrices,
+    eliminate,
+    hold,
+    invert,
+    slopes,
+    slopes_alone,
+)
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 6), st.integers(0, 10**6))
+def test_invert_equals_the_inverse(size, seed):
+    matrix = np.random.default_rng(seed).normal(size=(size, size))
+    inverse = matrix.copy()
+    invert(inverse)
+    bound = 1e-13 * np.linalg.cond(matrix)
+    np.testing.assert_allclose(inverse @ matrix, np.eye(size), rtol=0, atol=max(bound, 1e-12))
+
+
+def test_invert_pivots_where_the_diagonal_vanishes():
+    matrix = np.array([[0.0, 2.0], [4.0, 0.0]])
+    invert(matrix)
+    np.testing.assert_allclose(matrix, [[0.0, 0.25], [0.5, 0.0]])
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 6), st.integers(0, 10**6))
+def test_eliminate_solves_the_system(size, seed):
+    rng = np.random.default_rng(seed)
+    matrix, x = rng.normal(size=(size, size)), rng.normal(size=size)
+    solution = x.copy()
+    eliminate(matrix.copy(), solution)
+    bound = 1e-14 * np.linalg.cond(matrix) * (1.0 + np.abs(solution).max())
+    np.testing.assert_allclose(solution, np.linalg.solve(matrix, x), rtol=0, atol=bound)
+
+
+def test_eliminate_pivots_where_the_diagonal_vanishes():
+    x = np.array([2.0, 4.0])
+    eliminate(np.array([[0.0, 2.0], [4.0, 0.0]]), x)
+    np.testing.assert_allclose(x, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("step", [1e-3, 0.7])
+def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
+    rng = np.random.default_rng(8)
+    g, w, a = rng.normal(size=(S, 3)), rng.normal(size=3), 0.7
+    b = g @ w
+    gg, inverse = class_matrices(g[None], step, tableau.GAUSS_A, hidden)
+    shared, alone = np.empty((2, S)), np.empty((2, S))
+    slopes(a, b, gg, inverse, 0, step, tableau.GAUSS_A, hidden, shared[0], shared[1])
+    slopes_alone(a, b, g @ g.T, step, tableau.GAUSS_A, hidden, alone[0], alone[1])
+    np.testing.assert_allclose(alone, shared, rtol=1e-12)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_slopes_satisfy_the_collocation_equations(hidden):
+    rng = np.random.default_rng(5)
+    g, w, a, step = rng.normal(size=(S, 3)), rng.normal(size=3), -0.4, 0.9
+    value, slope = np.empty((2, S))
+    slopes_alone(a, g @ w, g @ g.T, step, tableau.GAUSS_A, hidden, value, slope)
+    there = w + step * tableau.GAUSS_A @ (value[:, None] * g)
+    np.testing.assert_allclose(value, a + step * tableau.GAUSS_A @ slope, rtol=1e-13)
+    expected = np.zeros(S) if hidden else np.einsum("kd,kd->k", there, g)
+    np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-13)
+
+
+# ---------------------------------------------------------------------- the balance
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-100, 1e-30, 1e-8, 1e-3, 0.5, 1.0])
+@pytest.mark.parametrize("sign", [-1.0, 0.0, 1.0])
+@pytest.mark.parametrize("turn", [-1.0, 1.0])
+def test_balance_is_restored_whatever_its_share_of_the_weights(size, sign, turn):
+    rng = np.random.default_rng(3)
+    w = rng.normal(size=3)
+    balance = sign * size * (w @ w)
+    # the two layers after a step, off by rounding
+    norm = np.linalg.norm(w)
+    a = turn * np.sqrt(max(norm**2 + balance, 0.0)) * (1.0 + 3e-16)
+    before, direction = (a, w.copy()), w / norm
+    a = hold(a, w, balance)
+    with mp.workdps(700):
+        exact = [mp.mpf(v) for v in w]
+        gap = mp.mpf(a) ** 2 - sum(v * v for v in exact)
+        # to rounding of the weights: what is larger follows from what is smaller
+        assert abs(gap - mp.mpf(balance)) <= 8e-16 * (w @ w)
+    assert np.sign(a) == np.sign(before[0])
+    np.testing.assert_allclose(w / np.linalg.norm(w), direction, atol=4e-16)
+    if sign >= 0.0:
+        np.testing.assert_array_equal(w, before[1])
+    else:
+        assert a == before[0]
+
+
+@pytest.mark.parametrize("size", [1e-290, 1e-100, 1e-12])
+def test_the_smaller_layer_decides_where_the_balance_dominates(size):
+    # |w| far below |a|, then |a| far below |w|: no cancellation, full relative precision
+    w = size * np.array([0.6, 0.8])
+    assert hold(-1.0, w, 1.0) == -1.0
+    np.testing.assert_array_equal(w, size * np.array([0.6, 0.8]))
+    w = np.array([0.6, 0.8]) * (1.0 + 1e-9)
+    assert hold(size, w, -1.0) == size
+    np.testing.assert_allclose(w, [0.6, 0.8], rtol=4e-16)
+
+
+def test_a_balanced_neuron_has_equal_layers():
+    w = np.array([3.0, 4.0])
+    assert hold(-5.0 - 1e-9, w, 0.0) == -5.0
+    w = np.zeros(2)
+    assert hold(1e-20, w, 0.0) == 0.0
+
+
+def test_a_neuron_without_hidden_weights_stays_there():
+    w = np.zeros(2)
+    assert hold(0.5, w, -1.0) == 0.5
+    np.testing.assert_array_equal(w, np.zeros(2))
+    assert hold(-0.5, w, 4.0) == -2.0
+
+
+def test_the_balance_scales_with_the_square_of_the_scale():
+    assert balance_of(0.0, -np.inf, 5.0) == 0.0
+    assert balance_of(-1.0, np.log(3.0), 0.5) == pytest.approx(-3.0 * np.exp(-1.0))
+    assert balance_of(1.0, -2e6, -1e6) == 1.0
+    assert np.isfinite(balance_of(1.0, 0.0, -1e6))
+    assert balance_of(1.0, -2e6, 1e6) == 0.0
