@@ -81,7 +81,6 @@ class Reference:
         for j in np.flatnonzero(self.on.any(axis=1)):
             self._project(j, np.flatnonzero(self.on[j]))
         self.mode = ((self._z() > 0) & ~self.on).astype(int)  # 0 inactive, 1 active, 2 sliding
-        self.came = np.zeros((self.m, self.n), dtype=int)
         self.unit = Fraction(1)
         for j in np.flatnonzero(self.on.any(axis=1)).tolist():
             before = self.mode[j].copy()
@@ -260,17 +259,18 @@ class Reference:
                     self._project(j, np.flatnonzero(self.on[j]))
             hit = [i for kind, _, i in mine if kind == "plane"]
             if any(kind == "flip" for kind, _, _ in mine):
-                self._flip(j)
+                self._flip(j, real(_value(c, stop)), lifts[j])
             elif hit:
                 held = sorted({*hit, *np.flatnonzero(self.mode[j] == 2)})
                 self._settle(j, np.array(held), arrival[j])
             self._log(j, before)
 
-    def _flip(self, j):
+    def _flip(self, j, c, lifts):
+        """The planes of a slide turn repelling: it leaves to the side of the larger share."""
         self.events.append((float(self.t), j, -1, "flip"))
         self.fa[j] = 0
         for i in np.flatnonzero(self.mode[j] == 2):
-            self.mode[j, i] = self.came[j, i]
+            self.mode[j, i] = int(float(real(lifts[i]) @ c) / c[i] > 0.5)
 
     def _project(self, j, points):
         rows = [[Fraction(v) for v in self.exact_X[i]] for i in points]
@@ -311,8 +311,6 @@ class Reference:
         theta = box_by_enumeration(base, c[held], self.X[held])
         for i, value in zip(held, theta, strict=True):
             if 0.0 < value < 1.0:
-                if self.mode[j, i] < 2:
-                    self.came[j, i] = self.mode[j, i]
                 self.mode[j, i] = 2
             else:
                 self.mode[j, i] = int(value)

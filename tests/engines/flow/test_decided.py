@@ -1,0 +1,80 @@
+"""Deep starts end where 200 digits say they end, at a loose tolerance as at a tight one.
+
+The problems are those on which tolerances disagreed: neurons that shrink by tens or hundreds of
+e-folds along a slide and must not lose their balance to rounding. `numerics.ends` has the ends.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from numerics import ends
+from numerics.decided import SAME, problem
+
+STORED = ends.load()
+# one that dormant neurons decide, one that shrunk ones decide, and a late saddle
+QUICK = ends.CHOSEN[:3]
+LONG = ends.CHOSEN[3:]
+
+
+def end(stored, given):
+    """The stored end as a function on the grid."""
+    weights = np.array(stored["end"])
+    return np.maximum(given.grid @ weights[:, 1:].T, 0.0) @ weights[:, 0]
+
+
+def check(key, rtol):
+    kind, log_scale, neurons, seed = key
+    given = problem(kind, seed, neurons, log_scale)
+    run = given.flow(rtol, max_seconds=120.0)
+    assert run.status in ("converged", "stationary")
+    assert given.gap(run.final.predict(given.grid), end(STORED[key], given)) <= SAME
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
+@pytest.mark.parametrize("key", QUICK, ids=str)
+def test_a_deep_start_ends_where_200_digits_say(key, rtol):
+    check(key, rtol)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rtol", [1e-6, 1e-10])
+@pytest.mark.parametrize("key", LONG, ids=str)
+def test_deep_starts_end_where_200_digits_say(key, rtol):
+    check(key, rtol)
+
+
+def test_the_stored_ends_are_those_of_the_generated_problems():
+    assert set(STORED) <= set(ends.CHOSEN)
+    assert len(STORED) >= 12
+    for (kind, log_scale, neurons, seed), row in STORED.items():
+        given = problem(kind, seed, neurons, log_scale)
+        np.testing.assert_array_equal(given.data.X, row["X"])
+        np.testing.assert_array_equal(given.data.y, row["y"])
+        mantissa = getattr(given.net, "mantissa", given.net)
+        np.testing.assert_array_equal(mantissa.a, row["a"])
+        np.testing.assert_array_equal(mantissa.W, row["W"])
+        assert row["digits"] == ends.DIGITS
+        assert row["status"] == "settled"
+
+
+@pytest.mark.parametrize("key", [ends.CHOSEN[0]], ids=str)
+def test_fewer_digits_compute_a_stored_end_again(key):
+    recomputes(key, digits=60)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("key", ends.CHOSEN[1:4], ids=str)
+def test_other_digits_compute_stored_ends_again(key):
+    recomputes(key, digits=120)
+
+
+def recomputes(key, digits):
+    """An entry from scratch: the same events, and weights to 1e-9 of the largest."""
+    row = json.loads(json.dumps(ends.entry(*key, digits=digits)))
+    stored = STORED[key]
+    assert [e[1:] for e in row["events"]] == [e[1:] for e in stored["events"]]
+    assert row["status"] == stored["status"]
+    want = np.array(stored["end"])
+    np.testing.assert_allclose(row["end"], want, rtol=0, atol=1e-9 * np.abs(want).max())
