@@ -216,7 +216,7 @@ def test_a_full_disk_stops_with_a_message_and_is_resumed(tmp_path, monkeypatch):
 
     def full(handle):
         calls.append(handle)
-        if len(calls) == 6:
+        if len(calls) >= 4:  # full from here on, whichever thread comes next
             raise OSError(28, "No space left on device")
         real(handle)
 
@@ -225,8 +225,8 @@ def test_a_full_disk_stops_with_a_message_and_is_resumed(tmp_path, monkeypatch):
         execute(work, store, workers=0)
     monkeypatch.undo()
     summary = execute(work, store, workers=0)
-    # points stored together share the flushes of the disk: how many were done is not the point
-    assert 1 <= summary.done_before <= 4
+    # a file gets its name only after its own flush, and three flushes succeeded
+    assert summary.done_before <= 3
     assert summary.computed == 5 - summary.done_before
     assert store.summary() == {"done": 5}
 
