@@ -16,15 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow import files, losses
-from reluflow.checks import Array, choice
+from reluflow import files, losses, run_file
+from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
 from reluflow.network import Network
-
-EVENT_DTYPE = np.dtype(
-    [("t", "f8"), ("log_t", "f8"), ("neuron", "i8"), ("point", "i8"), ("kind", "U10")]
-)
+from reluflow.run_file import EVENT_DTYPE as EVENT_DTYPE
 
 
 class Status(StrEnum):
@@ -142,6 +139,10 @@ class Trajectory:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the run to one checked file; the old file stays intact if writing fails."""
+        files.write_bytes(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The contents of the file that `save` writes; equal runs give equal bytes."""
         arrays: dict[str, Any] = {
             "t": self.t,
             "log_t": self.log_t,
@@ -171,7 +172,7 @@ class Trajectory:
             "options": dict(self.options),
             "provenance": dict(self.provenance),
         }
-        files.write(path, "trajectory", fields, arrays)
+        return files.encode("trajectory", fields, arrays)
 
     def to_xarray(self) -> Any:
         """Return an ``xarray.Dataset`` of the records (extra ``reluflow[xarray]``)."""
@@ -201,19 +202,20 @@ class Trajectory:
 
 
 def load(path: str | PathLike[str]) -> Trajectory:
-    """Read a run written by `Trajectory.save`; a damaged or foreign file is refused."""
+    """Read a run written by `Trajectory.save`; a damaged or foreign file is refused.
+
+    So is one whose checksums are right but whose parts do not fit each other
+    (`reluflow.run_file`): what loads can be used.
+    """
     manifest, arrays = files.read(path, "trajectory")
     with files.contents(path):
-        run = _from_parts(manifest["fields"], arrays)
-        lengths = {len(x) for x in (run.t, run.log_t, run.log_loss, *run.states.values())}
-        if len(lengths) != 1 or 0 in lengths or run.events.dtype != EVENT_DTYPE:
-            raise InputError("its records have different lengths or its events another layout")
-        for k in (0, -1):
-            run.network(k)
-    return run
+        return from_parts(manifest["fields"], arrays)
 
 
-def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
+def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
+    """Check and join the parts of a file into a run; `InputError` says what does not fit."""
+    run_file.check(fields, arrays)
+
     def group(prefix: str) -> dict[str, Any]:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
@@ -226,11 +228,13 @@ def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Traject
         ambient_dim=fields["ambient_dim"],
         spectrum=arrays.get("data.spectrum"),
     )
+    loss = losses.from_dict(fields["loss"])
+    loss.check_data(data.X, data.y)
     return Trajectory(
-        engine=choice(fields["engine"], "engine", ("descent", "flow")),
+        engine=fields["engine"],
         data=data,
         net=Network.from_arrays(group("net.")),
-        loss_function=losses.from_dict(fields["loss"]),
+        loss_function=loss,
         t=arrays["t"],
         log_t=arrays["log_t"],
         log_loss=arrays["log_loss"],

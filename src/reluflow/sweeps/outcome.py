@@ -7,7 +7,6 @@ time, a host or a process, so equal points give equal bytes wherever they are co
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,9 +18,7 @@ from numpy.typing import NDArray
 from reluflow import files
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps.point import Point
-from reluflow.trajectory import Trajectory, load
-
-MEMORY_FOLDER = Path("/dev/shm")  # Linux: writing there costs no wait for a disk
+from reluflow.trajectory import Trajectory, from_parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +70,8 @@ def encode(point: Point, outcome: Any) -> Encoded:
         }
         body = files.encode("result", fields, result.arrays)
     else:
-        body = _run_bytes(point, result.run)
+        named = {**result.run.provenance, "point": point.to_dict()}
+        body = replace(result.run, provenance=named).to_bytes()
     return Encoded(point, body, result.status, result.values)
 
 
@@ -120,7 +118,7 @@ def read(path: Path) -> Result:
     with files.contents(path):
         fields = manifest["fields"]
         if manifest["kind"] == "trajectory":
-            run = load(path)
+            run = from_parts(fields, arrays)
             point = Point.from_dict(run.provenance["point"])
             result = Result(point, run_values(run), run=run)
         elif manifest["kind"] == "result":
@@ -131,21 +129,3 @@ def read(path: Path) -> Result:
         if point.id != path.stem:
             raise InputError(f"it belongs to the point {point.id}")
     return result
-
-
-def _run_bytes(point: Point, run: Trajectory) -> bytes:
-    named = replace(run, provenance={**run.provenance, "point": point.to_dict()})
-    folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
-    try:
-        return _saved(named, folder)
-    except FileError:
-        if folder is None:
-            raise
-        return _saved(named, None)  # memory is short: a run may take 256 MB
-
-
-def _saved(run: Trajectory, folder: Path | None) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="reluflow-", dir=folder) as scratch:
-        path = Path(scratch) / "run.rf"
-        run.save(path)
-        return path.read_bytes()
