@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reluflow.cli.common import Cluster, RetryFailed, Seed, Workers
-from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.guard import Debug, echo, guarded
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,11 +48,11 @@ def sweep(
             progress=sys.stderr.isatty(),
         )
     except Interrupted as error:
-        typer.echo(str(error), err=True)
+        echo(error, err=True)
         raise typer.Exit(130) from None
     Console().print(table(plan, store))
     for line in words(summary, store):
-        typer.echo(line)
+        echo(line)
 
 
 def words(summary: Summary, store: Store) -> list[str]:
@@ -83,9 +83,9 @@ def words(summary: Summary, store: Store) -> list[str]:
 
 def table(plan: Plan, store: Store) -> Table:
     """How each combination ended, with the final log-loss over its trials."""
-    from rich.markup import escape
     from rich.table import Table
 
+    from reluflow.cli.safe import safe
     from reluflow.sweeps.summary import summarise
 
     lines, total = summarise(plan, store, limit=ROWS)
@@ -93,15 +93,15 @@ def table(plan: Plan, store: Store) -> Table:
     title = (
         f"{plan.name}: {combinations} combinations, {plan.repeats} trials each; log-loss at the end"
     )
-    result = Table(title=escape(title), title_style="bold")
+    result = Table(title=safe(title), title_style="bold")
     for path in plan.paths:
-        result.add_column(escape(path), justify="right", overflow="fold")
+        result.add_column(safe(path), justify="right", overflow="fold")
     result.add_column("ended")
     for name in ("median", "least", "greatest"):
         result.add_column(name, justify="right")
     if combinations > 1:
         for line in lines:
-            result.add_row(*(escape(cell(line.values[path])) for path in plan.paths), *ends(line))
+            result.add_row(*(safe(cell(line.values[path])) for path in plan.paths), *ends(line))
         if combinations > len(lines):
             result.add_row(*("..." for _ in plan.paths), f"{combinations - len(lines)} more")
         result.add_section()

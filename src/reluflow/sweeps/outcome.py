@@ -19,6 +19,7 @@ from reluflow import files
 from reluflow.errors import FileError, InputError
 from reluflow.sweeps.point import Point
 from reluflow.trajectory import Trajectory, from_parts
+from reluflow.wording import shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,13 +120,18 @@ def read(path: Path) -> Result:
         fields = manifest["fields"]
         if manifest["kind"] == "trajectory":
             run = from_parts(fields, arrays)
-            point = Point.from_dict(run.provenance["point"])
-            result = Result(point, run_values(run), run=run)
+            result = Result(Point.from_dict(run.provenance["point"]), run_values(run), run=run)
         elif manifest["kind"] == "result":
-            point = Point.from_dict(fields["point"])
-            result = Result(point, dict(fields["values"]), arrays)
+            result = result_from_parts(fields, arrays)
         else:
             raise FileError(f"{path} holds a {manifest['kind']}, not a result. Remove it.")
-        if point.id != path.stem:
-            raise InputError(f"it belongs to the point {point.id}")
+        if result.point.id != path.stem:
+            raise InputError(f"it belongs to the point {result.point.id}")
     return result
+
+
+def result_from_parts(fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Result:
+    """The result in a file of kind ``result``."""
+    if not isinstance(fields["values"], dict):
+        raise InputError(f"`values` is {shown(fields['values'])}, not a mapping")
+    return Result(Point.from_dict(fields["point"]), fields["values"], arrays)
