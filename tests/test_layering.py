@@ -16,7 +16,7 @@ MODULES = {
 }
 VALUES = (
     *("dataset", "network", "losses", "trajectory", "checks", "errors"),
-    *("files", "reading", "writing", "run_file", "wording"),
+    *("files", "reading", "writing", "run_file", "run_relations", "wording"),
 )
 PURE = ("datasets", "networks", "densities", "limits", "interpolators", "geometry")
 HEAVY = {

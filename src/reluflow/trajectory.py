@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow import files, losses, run_file
+from reluflow import files, losses, run_file, run_relations
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
@@ -230,6 +230,8 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
     )
     loss = losses.from_dict(fields["loss"])
     loss.check_data(data.X, data.y)
+    states = group("states.")
+    run_relations.check(data, loss, states, arrays["log_loss"])
     return Trajectory(
         engine=fields["engine"],
         data=data,
@@ -238,7 +240,7 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
         t=arrays["t"],
         log_t=arrays["log_t"],
         log_loss=arrays["log_loss"],
-        states=group("states."),
+        states=states,
         final=Network.from_arrays(group("final.")),
         status=Status(fields["status"]),
         events=arrays["events"],

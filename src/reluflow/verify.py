@@ -7,6 +7,7 @@ not have, a row of the index without its file. A *note* is something the next sw
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,16 +15,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from reluflow import files, reading
+from reluflow import files, reading, run_relations
 from reluflow.errors import FileError, InputError, ReluflowError
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory, from_parts
 from reluflow.wording import printable, shown
 
-LOSS_TOL = 1e-5
-RECORDS_TRIED = 16
 FAILURE_LIMIT_BYTES = 2**24
 
 
@@ -88,7 +85,7 @@ def _check_file(path: Path) -> str:
     kind = str(manifest["kind"])
     with files.contents(path):
         if kind == "trajectory":
-            check_losses(from_parts(manifest["fields"], arrays))
+            check_records(from_parts(manifest["fields"], arrays))
         elif kind == "network":
             Network.from_arrays(arrays)
         elif kind == "result":
@@ -100,23 +97,9 @@ def _check_file(path: Path) -> str:
     return kind
 
 
-def check_losses(run: Trajectory) -> None:
-    """Raise if a recorded loss is not that of the recorded network; some records are tried."""
-    tried = np.unique(np.linspace(0, len(run.t) - 1, RECORDS_TRIED).astype(int))
-    for k in tried.tolist():
-        recorded = float(run.log_loss[k])
-        h = run.network(k).predict(run.data.X)
-        if not np.isfinite(h).all() or not np.isfinite(recorded):
-            continue
-        found = run.loss_function.log_value(h, run.data.y)
-        # far below the loss of the zero network, a loss is the difference of nearly equal numbers
-        zero = run.loss_function.log_value(np.zeros(run.data.n), run.data.y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            apart = abs(np.exp(recorded) - np.exp(found)) > LOSS_TOL**2 * np.exp(zero)
-        if apart and abs(found - recorded) > LOSS_TOL:
-            raise InputError(
-                f"record {k} has the log-loss {recorded:.9g}, but its network has {found:.9g}"
-            )
+def check_records(run: Trajectory) -> None:
+    """Raise if the loss or the modes of a record are not those of its network; all are tried."""
+    run_relations.check(run.data, run.loss_function, run.states, run.log_loss, work=math.inf)
 
 
 # -------------------------------------------------------------------------------- stores
@@ -156,7 +139,7 @@ def _check_runs(root: Path, found: Verification) -> dict[str, str]:
                 raise InputError(f"{path} lies in the wrong folder. Move it to {path.stem[:2]}.")
             if result.run is not None:
                 with files.contents(path):
-                    check_losses(result.run)
+                    check_records(result.run)
             statuses[path.stem] = result.status
 
         _collect(found, "run files", check)
