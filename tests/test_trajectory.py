@@ -193,6 +193,7 @@ def rewrite(path, fields=None, arrays=None, without=None):
         ({"fields": {"loss": {"name": "hinge"}}}, r"`loss\.name` is 'hinge'"),
         ({"fields": {"loss": 3}}, "`loss` is 3, not a mapping"),
         ({"fields": {"limit_error": "small"}}, "`limit_error` is 'small', not a number"),
+        ({"fields": {"limit_error": 10**400}}, "`limit_error` is <an integer of about 401 digits>"),
         ({"fields": {"options": {}}}, "`options.train` is missing"),
         ({"fields": {"stats": {}}}, "`stats.form` is missing"),
         ({"fields": {"provenance": {"versions": 3}}}, "`provenance.versions` is 3"),

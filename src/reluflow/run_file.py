@@ -96,8 +96,16 @@ def _real(name: str, **bounds: Any) -> Check:
 
 
 def _any_real(name: str) -> Check:
-    """Any number, nan and the infinities among them."""
-    return lambda value: value if value != value else number(value, name, infinite=True)
+    """Any float, nan and the infinities among them, or an integer that one can hold."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, float):
+            return value
+        if type(value) is not int or abs(value) > LAST_ITERATION:
+            raise InputError(f"`{name}` is {shown(value)}, not a number")
+        return value
+
+    return check
 
 
 def _count(name: str) -> Check:

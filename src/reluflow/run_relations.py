@@ -29,6 +29,8 @@ def check(
     data: Dataset, loss: Loss, states: States, log_loss: Array, *, work: float = WORK
 ) -> None:
     """Raise `InputError` at the first record whose loss or modes are not those of its network."""
+    if "mode" in states:
+        _check_dead(states)
     k, m, d = states["W"].shape
     count = int(min(max(work / (m * data.n * d), 2), k))
     for some in np.array_split(np.linspace(0, k - 1, count).astype(int), -(-count // 64)):
@@ -55,6 +57,22 @@ def _check_some(
             _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
 
 
+def _check_dead(states: States) -> None:
+    """A neuron that is inactive everywhere since its death feels no force: it stays as it is."""
+    dead = (states["mode"] == 0).all(axis=2)
+    dead = np.logical_and.accumulate(dead[::-1])[::-1]  # dead from here to the end
+    for name in ("a", "W", "log_scale", "log_scale_out"):
+        values = states[name].reshape(*dead.shape, -1)
+        with np.errstate(all="ignore"):
+            moved = np.abs(values[1:] - values[:-1]) > TOL * (1.0 + np.abs(values[-1]))
+        wrong = moved.any(axis=2) & dead[:-1]
+        if wrong.any():
+            k, neuron = (int(i) for i in np.unravel_index(wrong.argmax(), wrong.shape))
+            raise InputError(
+                f"`states.{name}` changes after record {k} for the dead neuron {neuron}"
+            )
+
+
 def _check_modes(
     mode: NDArray[np.int8], z: Array, slack: NDArray[Any], some: NDArray[np.intp]
 ) -> None:
@@ -69,16 +87,18 @@ def _check_modes(
 
 
 def _check_loss(loss: Loss, h: Array, y: Array, size: Array, recorded: float, k: int) -> None:
-    found = loss.log_value(h, y)
+    """The recorded loss must be one that outputs within the rounding of ``h`` have."""
     if np.isnan(recorded) or not np.isfinite(h).all():
         return
+    found = loss.log_value(h, y)
     if isinstance(loss, Square):
-        # compared as residuals, in units of the labels and of the terms
         unit = np.exp(0.5 * loss.log_value_of_residual(np.abs(y) + size))
-        apart = abs(np.exp(0.5 * recorded) - np.exp(0.5 * found)) > TOL * unit
-    else:
-        apart = abs(found - recorded) > TOL * (1.0 + abs(found) + float(size.max()))
-    if apart and not abs(found - recorded) <= TOL:
+        residuals = np.exp(0.5 * np.array([recorded, found]))
+        fits = abs(residuals[0] - residuals[1]) <= TOL * unit
+    else:  # the loss falls as margins grow
+        low, high = (loss.log_value(h + sign * TOL * size * y, y) for sign in (1.0, -1.0))
+        fits = low - TOL * (1.0 + abs(low)) <= recorded <= high + TOL * (1.0 + abs(high))
+    if not fits and not abs(found - recorded) <= TOL:
         raise InputError(
             f"record {k} has the log-loss {recorded:.9g}, but its network has {found:.9g}"
         )

@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 HERE = Path(__file__).parent
-SILENCE_S = 60.0
+SILENCE_S = 20.0
 COMPILATION_S = 600.0
 
 

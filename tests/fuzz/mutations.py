@@ -54,7 +54,10 @@ def flipped(body: bytes, rng: np.random.Generator) -> bytes:
 
 def damaged(rng: np.random.Generator) -> bytes:
     """A run file with changed bytes and its old checksum."""
-    return flipped(_choice(RUNS, rng).read_bytes(), rng)
+    body = _choice(RUNS, rng).read_bytes()
+    while (changed := flipped(body, rng)) == body:
+        pass
+    return changed
 
 
 def sealed(rng: np.random.Generator) -> bytes:

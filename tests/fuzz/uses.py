@@ -56,12 +56,14 @@ def _run(run: rf.Trajectory, path: Path) -> Iterator[Call]:
     from rich.console import Console
 
     from reluflow.cli.tables import summary
+    from reluflow.sweeps.outcome import run_values
 
     yield from _network(run.final)
     yield from _network(run.net)
     yield lambda: (repr(run), run.loss, run.status.text, run.data.id, run.data.gram)
     yield lambda: [run.network(k) for k in range(len(run.t))]
     yield lambda: run.to_xarray()
+    yield lambda: run_values(run)
     yield lambda: path.with_suffix(".again").write_bytes(run.to_bytes())
     yield lambda: rf.load(path.with_suffix(".again"))
     quiet = Console(quiet=True)

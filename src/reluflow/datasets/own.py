@@ -99,7 +99,9 @@ def _read(rows: Iterator[_Row], label: str | int, name: str, source: str) -> Dat
     if not numbers:
         raise InputError(f"{source} has a header but no data. Give one point a line below it.")
     table = np.frombuffer(numbers).reshape(-1, width)
-    return Dataset(np.delete(table, column, axis=1), table[:, column], name=name)
+    X, y = np.delete(table, column, axis=1), table[:, column].copy()
+    del table, numbers  # the data set makes a copy of its own
+    return Dataset(X, y, name=name)
 
 
 def _rows(stream: BinaryIO, source: str) -> Generator[_Row]:
