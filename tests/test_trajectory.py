@@ -258,6 +258,10 @@ def a_flow_file(path, fields=None, arrays=None, without=None):
         ({"arrays": {"states.step": np.zeros(2)}}, "`states.step` is 0.0 at"),
         ({"arrays": {"states.step": np.array([1.0, np.inf])}}, "`states.step` is inf at"),
         ({"arrays": {"states.clock": np.array([0.0, np.nan])}}, "`states.clock` is nan at"),
+        (
+            {"arrays": {"states.clock": np.array([1e150, 1.0])}},
+            "`states.clock` falls from record 0",
+        ),
         ({"fields": {"options": {"train": "both"}}}, "`options.rtol` is missing"),
         ({"fields": {"options": {"train": "all", "rtol": 1e-8}}}, "`train` is 'all'"),
         ({"fields": {"options": {"train": "both", "rtol": 0.0}}}, "`rtol` is 0"),

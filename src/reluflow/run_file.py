@@ -176,7 +176,8 @@ def check(fields: Fields, arrays: Arrays) -> None:
         if name.startswith("states.") and array.shape[:1] != (sizes["k"],):
             raise InputError(f"`{name}` has shape {array.shape} for {sizes['k']} records")
     _check_networks(arrays, sizes)
-    _check_times(arrays["t"], arrays["log_t"])
+    _check_rising(arrays)
+    _check_logs(arrays["t"], arrays["log_t"])
     _check_events(arrays["events"], sizes)
     if engine == "descent":
         _check_descent(layout, fields, arrays, sizes)
@@ -234,12 +235,16 @@ def _check_networks(arrays: Arrays, sizes: Mapping[str, int]) -> None:
             _check_array(f"{net}.{name}", arrays[f"{net}.{name}"], rule, sizes)
 
 
-def _check_times(t: NDArray[Any], log_t: NDArray[Any]) -> None:
-    """Times rise, and their logarithms are those of the times where these are ordinary floats."""
-    for name, values in (("t", t), ("log_t", log_t)):
+def _check_rising(arrays: Arrays) -> None:
+    for name in ("t", "log_t", "states.clock"):
+        values = arrays.get(name, np.empty(0))
         falls = np.flatnonzero(values[1:] < values[:-1])
         if len(falls):
             raise InputError(f"`{name}` falls from record {falls[0]} to the next")
+
+
+def _check_logs(t: NDArray[Any], log_t: NDArray[Any]) -> None:
+    """The logarithms are those of the times where these are ordinary floats."""
     ordinary = (t > 1e-300) & (t < 1e300)
     fits = np.where(t >= 1e300, log_t >= 690.0, log_t <= -690.0)
     logs = np.log(t[ordinary])
