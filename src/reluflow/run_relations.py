@@ -51,9 +51,11 @@ def _check_some(
     h = np.einsum("kmn,km->kn", np.maximum(z, 0.0), outer)
     # the size of the terms: their rounding is what is left of outputs that cancel
     size = np.einsum("kmn,km->kn", reach, np.abs(outer))
+    # beyond these scales the factors leave the range of floats; below, ordinary weights count as 0
+    ordinary = np.abs(a) * reach.max(axis=2) < 1e50
+    clear = (scale < 600.0) & ((scale > -600.0) | ordinary)
     for row, k in enumerate(some.tolist()):
-        # beyond these scales the factors leave the range of floats, though their product may not
-        if np.all(np.abs(scale[row]) < 600.0) and np.isfinite(size[row]).all():
+        if clear[row].all() and np.isfinite(size[row]).all():
             _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
 
 
