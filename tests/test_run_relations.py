@@ -52,6 +52,13 @@ def test_a_misclassified_point_with_a_huge_weight_is_no_rounding():
         check(with_states(run, "log_scale", put((2, 1), 255.0)))
 
 
+@pytest.mark.parametrize(("name", "value"), [("log_scale", 1e15), ("a", 1e308)])
+def test_outputs_of_a_flow_are_floats(name, value):
+    run = rf.load(GOLDEN / "flow-logistic.rf")
+    with pytest.raises(InputError, match="the outputs of record 2 leave the range of floats"):
+        check(with_states(run, name, put((2, 3), value)))
+
+
 @pytest.mark.parametrize("mode", [0, 1, 2, 3])
 def test_modes_are_those_of_the_weights(mode):
     run = rf.load(GOLDEN / "flow-square.rf")

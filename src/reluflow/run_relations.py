@@ -55,6 +55,8 @@ def _check_some(
     ordinary = np.abs(a) * reach.max(axis=2) < 1e50
     clear = (scale < 600.0) & ((scale > -600.0) | ordinary)
     for row, k in enumerate(some.tolist()):
+        if "mode" in states and not ((scale[row] < 600.0).all() and np.isfinite(size[row]).all()):
+            raise InputError(f"the outputs of record {k} leave the range of floats")
         if clear[row].all() and np.isfinite(size[row]).all():
             _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
 
