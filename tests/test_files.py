@@ -7,7 +7,9 @@ import io
 import json
 import os
 import pickle
-import tempfile
+import subprocess
+import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -16,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from reluflow import files
+from reluflow import files, writing
 from reluflow.errors import FileError, InputError
 from reluflow.trajectory import EVENT_DTYPE
 
@@ -225,6 +227,44 @@ def test_a_newer_format_asks_for_an_update():
         files.decode(raw, None, "x")
 
 
+@pytest.mark.parametrize("version", [True, 1.0, "1", None, [1]])
+def test_a_format_version_is_an_integer(version):
+    raw = sealed([("manifest.json", manifest_for([], format_version=version))])
+    with pytest.raises(FileError, match=r"its format version is .*, not an integer"):
+        files.decode(raw, None, "x")
+
+
+def test_a_large_manifest_is_refused_before_it_is_parsed(monkeypatch):
+    monkeypatch.setattr(json, "loads", lambda text: pytest.fail("the manifest was parsed"))
+    raw = sealed([("manifest.json", b" " * (files.MANIFEST_LIMIT_BYTES + 1))])
+    with pytest.raises(FileError, match=r"its manifest has \d+ bytes, above \d+"):
+        files.decode(raw, None, "x")
+
+
+def test_a_manifest_that_could_not_be_read_is_not_written():
+    with pytest.raises(InputError, match=r"the fields take \d+ bytes, above"):
+        files.encode("network", {"x": "y" * files.MANIFEST_LIMIT_BYTES}, {})
+
+
+def test_reading_takes_little_more_memory_than_the_arrays(tmp_path):
+    big = np.zeros(4_000_000)
+    files.write(tmp_path / "x.rf", "network", {}, {"a": big})
+    tracemalloc.start()
+    files.read(tmp_path / "x.rf")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.2 * big.nbytes
+
+
+def test_an_array_at_an_odd_address_is_copied():
+    header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,)}"
+    body = npy_with_header(header + " " * (-len(header) % 8), np.arange(2.0).tobytes())
+    members = [("manifest.json", manifest_for([("a.npy", body)])), ("a.npy", body)]
+    _, arrays = files.decode(sealed(members), None, "x")
+    assert arrays["a"].flags.aligned
+    assert arrays["a"].tolist() == [0.0, 1.0]
+
+
 def test_another_kind_is_named():
     with pytest.raises(FileError, match=r"x.rf holds a network, not a trajectory"):
         files.decode(small_file(), "trajectory", "x.rf")
@@ -384,11 +424,11 @@ def test_a_foreign_zip_and_an_npz_are_refused(tmp_path):
 def test_missing_folder_and_special_files_are_refused(tmp_path):
     with pytest.raises(FileError, match=r"cannot read .*No such file.* Check the path"):
         files.read(tmp_path / "none.rf")
-    with pytest.raises(FileError, match="not an ordinary file"):
+    with pytest.raises(FileError, match="is a folder, not an ordinary file"):
         files.read(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     for special in (tmp_path / "pipe", "/dev/zero"):
-        with pytest.raises(FileError, match="not an ordinary file"):
+        with pytest.raises(FileError, match="pipe, device or socket, not an ordinary file"):
             files.read(special)
     with pytest.raises(FileError, match=r"cannot read .*null"):
         files.read("a\0b")
@@ -398,7 +438,7 @@ def test_the_size_is_capped_before_reading(tmp_path, monkeypatch):
     path = tmp_path / "x.rf"
     files.write(path, "network", {}, SMALL)
     monkeypatch.setattr(files, "SIZE_LIMIT_BYTES", 100)
-    with pytest.raises(FileError, match=r"has \d+ bytes, above the limit of 100"):
+    with pytest.raises(FileError, match=r"has more than 100 bytes, the largest size that is read"):
         files.read(path)
 
 
@@ -409,6 +449,59 @@ def test_writing_makes_folders_and_leaves_one_file(tmp_path):
     assert manifest["fields"] == {"k": 1}
     assert np.array_equal(arrays["W"], SMALL["W"])
     assert [p.name for p in path.parent.iterdir()] == ["x.rf"]
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_gets_the_permissions_of_the_umask(mask, mode, tmp_path):
+    before = os.umask(mask)
+    try:
+        files.write(tmp_path / "x.rf", "network", {}, SMALL)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.rf").stat().st_mode & 0o777 == mode
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    path = tmp_path / "x.rf"
+    files.write(path, "network", {}, SMALL)
+    path.chmod(0o600)
+    files.write(path, "network", {}, SMALL)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
+    path = tmp_path / ("x" * 255)
+    files.write(path, "network", {}, SMALL)
+    assert files.read(path)[0]["kind"] == "network"
+
+
+WRITER = """
+import os, signal, sys
+from reluflow import writing
+os.replace = lambda *names: (print(flush=True), signal.pause())
+writing.write_bytes(sys.argv[1], b"x")
+"""
+
+
+def test_what_a_killed_writer_leaves_is_removed_and_what_a_living_one_writes_stays(tmp_path):
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "x.rf")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        (left,) = tmp_path.iterdir()
+        assert writing.remove_orphans(tmp_path) == []  # young
+        os.utime(left, (0, 0))
+        assert writing.remove_orphans(tmp_path) == []  # locked
+        writer.kill()
+    assert writing.remove_orphans(tmp_path) == [left]
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_of_others_are_no_orphans(tmp_path):
+    for name in (".x.rf.part", ".reluflow-", "reluflow-1.part", ".reluflow-1"):
+        (tmp_path / name).write_text("")
+        os.utime(tmp_path / name, (0, 0))
+    assert writing.remove_orphans(tmp_path) == []
+    assert writing.remove_orphans(tmp_path / "none") == []
 
 
 class FullDisk(io.FileIO):
@@ -438,10 +531,7 @@ FAULTS = {
     "io error": (lambda m: m.setattr(os, "fsync", fail(errno.EIO)), "Input/output error"),
     "rename": (lambda m: m.setattr(os, "replace", fail(errno.EACCES)), "Permission denied"),
     "chmod": (lambda m: m.setattr(os, "chmod", fail(errno.EPERM)), "not permitted"),
-    "create": (
-        lambda m: m.setattr(tempfile, "mkstemp", fail(errno.EROFS)),
-        "Read-only file system",
-    ),
+    "create": (lambda m: m.setattr(os, "open", fail(errno.EROFS)), "Read-only file system"),
 }
 
 

@@ -15,7 +15,10 @@ MODULES = {
     ): path
     for path in sorted(ROOT.rglob("*.py"))
 }
-VALUES = ("dataset", "network", "losses", "trajectory", "files", "checks", "errors")
+VALUES = (
+    *("dataset", "network", "losses", "trajectory", "checks", "errors"),
+    *("files", "reading", "writing", "run_file", "run_relations", "wording"),
+)
 PURE = ("datasets", "networks", "densities", "limits", "interpolators", "geometry")
 HEAVY = {
     *("scipy", "matplotlib", "plotly", "clarabel", "cvxpy", "torch", "xarray", "dask"),

@@ -94,7 +94,6 @@ def test_messages_name_the_file(tmp_path):
     ("body", "message"),
     [
         (b"\xff\xfe", "is not text"),
-        (b"#" * (spec.SIZE_LIMIT_BYTES + 1), r"has more than \d+ bytes"),
         (b"\xef\xbb\xbfseed = 1", "is not TOML"),
     ],
 )
@@ -107,7 +106,7 @@ def test_files_that_are_no_specification(body, message, tmp_path):
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileError, match=r"cannot read .*none\.toml \(No such file"):
         spec.load(tmp_path / "none.toml")
-    with pytest.raises(FileError, match=r"\(Is a directory\)"):
+    with pytest.raises(FileError, match="is a folder, not an ordinary file"):
         spec.load(tmp_path)
 
 

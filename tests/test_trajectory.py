@@ -38,15 +38,24 @@ def a_run(k=4, m=2, d=3, **changes):
             "W": rng.normal(size=(k, m, d)),
             "log_scale": np.full((k, m), -1e6),
             "log_scale_out": np.full((k, m), -1e6),
-            "exponents": np.zeros((k, m), dtype=np.int64),
+            "exponent": np.zeros((k, m), dtype=np.int64),
+            "moved": np.ones((k, m), dtype=bool),
+            "least": -t - 800.0,
         },
         final=net.with_scale(0.0),
         status=Status.STEPS,
         events=EVENTS,
-        stats={"steps": 3},
-        options={"lr": 0.1},
+        stats={"form": "weights", "iterations": k - 1, "final_log_loss": -t[-1] - 800.0},
+        options={"lr": 0.1, "alpha": None, "steps": k - 1, "train": "both"},
     )
     return replace(run, **changes)
+
+
+def a_sound_run(**changes):
+    """The same with the losses of its networks, whose outputs are zero in floats."""
+    run = a_run(**changes)
+    log_loss = run.loss_function.log_value(np.zeros(run.data.n), run.data.y)
+    return replace(run, log_loss=np.full(len(run.t), log_loss))
 
 
 def assert_same(one, two):
@@ -67,7 +76,7 @@ def assert_same(one, two):
 
 
 def test_saving_and_loading(tmp_path):
-    run = a_run()
+    run = a_sound_run()
     run.save(tmp_path / "run.rf")
     loaded = rf.load(tmp_path / "run.rf")
     assert_same(run, loaded)
@@ -79,15 +88,16 @@ def test_saving_and_loading(tmp_path):
     status=st.sampled_from(list(Status)),
     reason=st.text(st.characters(codec="utf-8")),
     limit_error=st.floats(),
-    log_loss=hnp.arrays("f8", 4),
-    stats=st.dictionaries(st.text(st.characters(codec="ascii")), st.integers(), max_size=3),
+    least=hnp.arrays("f8", 4),
+    counts=st.dictionaries(st.text(st.characters(codec="ascii")), st.integers(), max_size=3),
     loss_function=st.sampled_from(
         [losses.Square("1/2"), losses.Exponential(), losses.Logistic(), losses.Square("1/n")]
     ),
 )
-def test_any_run_reads_back_equal(tmp_path_factory, **changes):
+def test_any_run_reads_back_equal(tmp_path_factory, counts, least, **changes):
     path = tmp_path_factory.mktemp("runs") / "run.rf"
-    run = a_run(**changes)
+    run = a_sound_run(**changes)
+    run = replace(run, stats={**counts, **run.stats}, states={**run.states, "least": least})
     run.save(path)
     assert_same(run, rf.load(path))
 
@@ -101,8 +111,8 @@ def test_any_run_reads_back_equal(tmp_path_factory, **changes):
     ],
 )
 def test_what_is_known_about_the_data_is_kept(extra, tmp_path):
-    data = rf.Dataset(np.eye(3), [1, 1, 1], **extra)
-    a_run(data=data).save(tmp_path / "run.rf")
+    data = rf.Dataset(np.eye(3)[:2], [1, 1], **extra)
+    a_sound_run(data=data).save(tmp_path / "run.rf")
     loaded = rf.load(tmp_path / "run.rf").data
     assert loaded.ambient_dim == data.ambient_dim
     assert np.array_equal(loaded.spectrum, data.spectrum)
@@ -162,7 +172,7 @@ def test_the_reason_is_told_with_the_status():
 
 def test_kinds_of_events_fit_and_branches_are_listed(tmp_path):
     rows = [(1.0, 0.0, 0, -1, kind) for kind in EVENT_KINDS]
-    run = a_run(events=np.array(rows, EVENT_DTYPE))
+    run = a_sound_run(events=np.array(rows, EVENT_DTYPE))
     run.save(tmp_path / "run.rf")
     loaded = rf.load(tmp_path / "run.rf")
     assert loaded.events["kind"].tolist() == list(EVENT_KINDS)
@@ -202,7 +212,7 @@ def test_to_xarray_names_the_extra(monkeypatch):
 
 def rewrite(path, fields=None, arrays=None, without=None):
     """Change parts of a saved run and seal it again with right checksums."""
-    a_run().save(path)
+    a_sound_run().save(path)
     manifest, stored = files.read(path)
     changed = {**manifest["fields"], **(fields or {})}
     kept = {**stored, **(arrays or {})}
@@ -216,19 +226,45 @@ def rewrite(path, fields=None, arrays=None, without=None):
     [
         ({"without": "status"}, "'status' is missing"),
         ({"without": "data.X"}, "'data.X' is missing"),
-        ({"without": "final.a"}, "'a' is missing"),
-        ({"without": "states.W"}, "'W' is missing"),
+        ({"without": "final.a"}, "'final.a' is missing"),
+        ({"without": "states.W"}, "'states.W' is missing"),
         ({"fields": {"status": "fine"}}, "'fine' is not a valid Status"),
         ({"fields": {"engine": "magic"}}, "`engine` is 'magic'"),
         ({"fields": {"reason": 3}}, "`reason` is 3, not a text"),
         ({"fields": {"loss": {"name": "hinge"}}}, r"`loss\.name` is 'hinge'"),
-        ({"fields": {"loss": 3}}, "cannot be used"),
-        ({"arrays": {"t": np.zeros(9)}}, "records have different lengths"),
-        ({"arrays": {"t": np.float64(3)}}, "cannot be used"),
-        ({"arrays": {"events": np.zeros(3)}}, "events another layout"),
+        ({"fields": {"loss": 3}}, "`loss` is 3, not a mapping"),
+        ({"fields": {"limit_error": "small"}}, "`limit_error` is 'small', not a number"),
+        ({"fields": {"limit_error": 10**400}}, "`limit_error` is <an integer of about 401 digits>"),
+        ({"fields": {"options": {}}}, "`options.train` is missing"),
+        ({"fields": {"stats": {}}}, "`stats.form` is missing"),
+        ({"fields": {"provenance": {"versions": 3}}}, "`provenance.versions` is 3"),
+        (
+            {"fields": {"provenance": {"versions": {"numerics": "1"}}}},
+            "`provenance.versions.numerics` is '1', not an integer",
+        ),
+        (
+            {"fields": {"provenance": {"versions": {"numpy": 2}}}},
+            "`provenance.versions.numpy` is 2, not a text",
+        ),
+        ({"arrays": {"t": np.zeros(9)}}, r"`log_t` has shape \(4,\), not \(9,\) \(records\)"),
+        ({"arrays": {"t": np.float64(3)}}, r"`t` has shape \(\); it needs 1 axes"),
+        ({"arrays": {"t": np.array([0.0, 2.0, 1.0, 3.0])}}, "`t` falls from record 1"),
+        ({"arrays": {"t": np.array([0.0, 1.0, 2.0, np.nan])}}, r"`t` is nan at \[3\]"),
+        ({"arrays": {"t": np.array([0.0, 1.0, 2.0, 4.0])}}, "`log_t` is 1.09.* `t` is 4.0"),
+        ({"arrays": {"t": np.array([0.0, 0.5, 2.0, 3.0])}}, "`log_t` is 0.0 at record 1"),
+        ({"arrays": {"t": np.arange(4)}}, "`t` has dtype int64, not float64"),
+        ({"arrays": {"t": np.arange(4.0).astype(">f8")}}, "`t` has dtype >f8"),
+        ({"arrays": {"events": np.zeros(3)}}, "events have another layout"),
+        ({"arrays": {"events": EVENTS[:, None]}}, "events have another layout"),
         ({"arrays": {"data.X": np.full((2, 3), np.nan)}}, "`X` has 6 non-finite entries"),
         ({"arrays": {"data.y": np.zeros(5)}}, "`X` has 2 rows but `y` has 5 labels"),
-        ({"arrays": {"states.W": np.zeros((4, 5, 3))}}, "`W` has 5 rows but `a` has 2"),
+        ({"arrays": {"data.y": np.zeros(2)}}, "needs labels -1 or 1"),
+        ({"arrays": {"states.W": np.zeros((4, 5, 3))}}, "`states.W` has shape .* not .*neurons"),
+        ({"arrays": {"states.a": np.full((4, 2), np.inf)}}, "`states.a` is inf at"),
+        ({"arrays": {"states.new": np.zeros((3, 2))}}, "`states.new` has shape .* for 4 records"),
+        ({"arrays": {"states.moved": np.ones((4, 2))}}, "`states.moved` has dtype float64"),
+        ({"arrays": {"net.a": np.zeros(3)}}, "`net.a` has shape"),
+        ({"arrays": {"final.log_scale": np.full(2, 1e19)}}, "`final.log_scale` is 1e.19"),
     ],
 )
 def test_a_sound_file_with_unusable_contents_is_refused(changes, message, tmp_path):
@@ -241,3 +277,142 @@ def test_a_network_file_is_not_a_run(tmp_path):
     a_run().net.save(tmp_path / "net.rf")
     with pytest.raises(FileError, match="holds a network, not a trajectory"):
         rf.load(tmp_path / "net.rf")
+
+
+MODES = np.zeros((2, 2, 2), np.int8)
+
+
+def a_flow_file(path, fields=None, arrays=None, without=None):
+    run = rf.flow(
+        rf.Dataset([[1.0, 0.2], [0.3, 1.0]], [1.0, -0.7]),
+        rf.Network([0.5, -0.4], [[0.4, 0.3], [-0.2, 0.5]]),
+        t_end=1.0,
+        record=2,
+    )
+    manifest, stored = files.decode(run.to_bytes(), None, "run")
+    changed, kept = {**manifest["fields"], **(fields or {})}, {**stored, **(arrays or {})}
+    kept.pop(without, None)
+    files.write(path, "trajectory", changed, kept)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"without": "states.mode"}, "'states.mode' is missing"),
+        ({"arrays": {"states.mode": MODES[:, :, :1]}}, "`states.mode` has shape .*, points"),
+        ({"arrays": {"states.mode": MODES.astype(np.int64)}}, "`states.mode` has dtype int64"),
+        ({"arrays": {"states.mode": MODES + np.int8(4)}}, "`states.mode` is 4 at"),
+        ({"arrays": {"states.mode": MODES - np.int8(1)}}, "`states.mode` is -1 at"),
+        ({"arrays": {"states.W": np.ones((2, 2, 9))}}, "`states.W` has shape"),
+        ({"arrays": {"states.step": np.zeros(2)}}, "`states.step` is 0.0 at"),
+        ({"arrays": {"states.step": np.array([1.0, np.inf])}}, "`states.step` is inf at"),
+        ({"arrays": {"states.clock": np.array([0.0, np.nan])}}, "`states.clock` is nan at"),
+        (
+            {"arrays": {"states.clock": np.array([1e150, 1.0])}},
+            "`states.clock` falls from record 0",
+        ),
+        ({"arrays": {"states.still": np.zeros((2, 2, 3))}}, "`states.still` has shape"),
+        ({"arrays": {"states.still": np.zeros((2, 1, 2))}}, "`states.still` has shape"),
+        ({"arrays": {"states.still": np.zeros((2, 2))}}, "`states.still` has shape"),
+        ({"arrays": {"states.still": np.full((2, 2, 1), np.nan)}}, "`states.still` is nan at"),
+        ({"arrays": {"states.still_sigma": np.zeros((2, 3))}}, "`states.still_sigma` has shape"),
+        (
+            {"arrays": {"states.still_sigma": np.full((2, 2), np.inf)}},
+            "`states.still_sigma` is inf at",
+        ),
+        ({"fields": {"options": {"train": "both"}}}, "`options.rtol` is missing"),
+        ({"fields": {"options": {"train": "all", "rtol": 1e-8}}}, "`train` is 'all'"),
+        ({"fields": {"options": {"train": "both", "rtol": 0.0}}}, "`rtol` is 0"),
+        ({"fields": {"options": {"train": "both", "rtol": True}}}, "`rtol` is True, not a number"),
+        ({"fields": {"stats": {"iterations": "many"}}}, "`iterations` is 'many', not an integer"),
+    ],
+)
+def test_what_compiled_code_relies_on_is_checked(changes, message, tmp_path):
+    """Each of these loaded once, and then ended the interpreter, hung, or raised on use."""
+    a_flow_file(tmp_path / "run.rf", **changes)
+    with pytest.raises(FileError, match=rf"run\.rf is whole but its contents .*{message}"):
+        rf.load(tmp_path / "run.rf")
+
+
+@pytest.mark.parametrize("coordinates", [0, 1, 2])
+def test_records_of_neurons_that_stand_still_are_kept(coordinates, tmp_path):
+    still, sigma = np.ones((2, 2, coordinates)), np.array([[np.nan, 1.0], [0.0, -1.0]])
+    a_flow_file(tmp_path / "run.rf", arrays={"states.still": still, "states.still_sigma": sigma})
+    run = rf.load(tmp_path / "run.rf")
+    np.testing.assert_array_equal(run.states["still"], still)
+    np.testing.assert_array_equal(run.states["still_sigma"], sigma)
+
+
+def test_the_numerics_version_is_kept_and_may_be_absent(tmp_path):
+    for versions in ({"reluflow": "0.1.0"}, {"reluflow": "0.2.0", "numerics": 7}):
+        rewrite(tmp_path / "run.rf", fields={"provenance": {"versions": versions}})
+        assert rf.load(tmp_path / "run.rf").provenance["versions"] == versions
+
+
+def descent_file(path, stats=None, options=None, arrays=None, **settings):
+    data = rf.Dataset([[1.0, 0.2, 0.1]], [1.0])
+    run = rf.descend(
+        data, rf.Network([0.5], [[0.4, 0.3, 0.2]]), lr=0.1, record=3, train="hidden", **settings
+    )
+    manifest, stored = files.decode(run.to_bytes(), None, "run")
+    fields = manifest["fields"]
+    fields["stats"].update(stats or {})
+    fields["options"].update(options or {})
+    files.write(path, "trajectory", fields, {**stored, **(arrays or {})})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stats": {"form": "magic"}}, "`stats.form` is 'magic'"),
+        ({"stats": {"form": "weights"}}, "'states.exponent' is missing"),
+        ({"options": {"train": "both"}}, "`stats.form` is 'gram', which its options never"),
+        ({"stats": {"iterations": 5.0}}, "`iterations` is 5.0, not an integer"),
+        ({"stats": {"iterations": True}}, "`iterations` is True, not an integer"),
+        ({"stats": {"iterations": 2}}, "`t` ends at 5, after the last iteration"),
+        ({"stats": {"final_log_loss": None}}, "`final_log_loss` is None, not a number"),
+        ({"options": {"lr": None}}, "its step is neither"),
+        ({"options": {"alpha": 0.1, "lr": None}}, "its step is neither"),
+        ({"options": {"lr": -1}}, "`lr` is -1"),
+        ({"arrays": {"states.dual": np.zeros((3, 1, 2))}}, "`states.dual` has shape"),
+        ({"arrays": {"states.dual": np.full((3, 1, 1), np.nan)}}, "`states.dual` is nan"),
+    ],
+)
+def test_what_descent_relies_on_is_checked(changes, message, tmp_path):
+    descent_file(tmp_path / "run.rf", steps=5, **changes)
+    with pytest.raises(FileError, match=message):
+        rf.load(tmp_path / "run.rf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"stats": {"frozen_from": "x"}}, "`frozen_from` is 'x', not an integer"),
+        ({"arrays": {"states.restart_t": np.full(3, 10**9)}}, "`states.restart_t` lies after"),
+        ({"arrays": {"states.restart_burst": np.zeros(3, np.int64)}}, "restart_burst` is 0"),
+        ({"arrays": {"states.moved": np.full((3, 1), 2, np.uint8).view(bool)}}, "neither true nor"),
+    ],
+)
+def test_what_descent_to_the_limit_relies_on_is_checked(changes, message, tmp_path):
+    descent_file(tmp_path / "run.rf", steps=np.inf, **changes)
+    with pytest.raises(FileError, match=message):
+        rf.load(tmp_path / "run.rf")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"neuron": 2}, {"neuron": -1}, {"point": 2}, {"point": -2}, {"kind": "fly"}, {"t": -1.0}],
+)
+def test_events_name_what_is_there(change, tmp_path):
+    events = EVENTS.copy()
+    for name, value in change.items():
+        events[name][1] = value
+    rewrite(tmp_path / "run.rf", arrays={"events": events})
+    with pytest.raises(FileError, match="event 1 names no neuron, point, kind or time"):
+        rf.load(tmp_path / "run.rf")
+
+
+def test_arrays_of_later_releases_are_kept(tmp_path):
+    extra = np.zeros((4, 2))
+    rewrite(tmp_path / "run.rf", arrays={"states.new": extra})
+    assert np.array_equal(rf.load(tmp_path / "run.rf").states["new"], extra)

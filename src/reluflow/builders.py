@@ -20,6 +20,7 @@ from reluflow.checks import nearest
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.network import Network
+from reluflow.wording import cut, shown
 
 Table = Mapping[str, Any]
 
@@ -103,7 +104,7 @@ def _kind(table: Table, kinds: tuple[str, ...], path: str) -> str:
 def _named(name: Any, functions: Mapping[str, Callable[..., Any]], path: str) -> Callable[..., Any]:
     if not isinstance(name, str) or name not in functions:
         raise InputError(
-            f"`{path}` is {name!r}; it must be one of {', '.join(functions)}."
+            f"`{path}` is {shown(name)}; it must be one of {', '.join(functions)}."
             f"{nearest(name, functions)}"
         )
     return functions[name]
@@ -112,7 +113,7 @@ def _named(name: Any, functions: Mapping[str, Callable[..., Any]], path: str) ->
 def _file(table: Table, folder: Path, path: str) -> Path:
     name = table["file"]
     if not isinstance(name, str) or not name or "\0" in name:
-        raise InputError(f"`{path}.file` is {name!r}. Give the path of a file as text.")
+        raise InputError(f"`{path}.file` is {shown(name)}. Give the path of a file as text.")
     return folder / name
 
 
@@ -140,7 +141,7 @@ def _call(function: Callable[..., Any], table: Table, supplied: Table, path: str
     for name in table:
         if name not in open_names:
             raise InputError(
-                f"unknown field `{name}` - at `{path}`. The fields are "
+                f"unknown field `{cut(name, 80)}` - at `{path}`. The fields are "
                 f"{', '.join(open_names)}.{nearest(name, open_names)}"
             )
     arguments = {name: value for name, value in supplied.items() if name in parameters} | dict(

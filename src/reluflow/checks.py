@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluflow.errors import InputError
+from reluflow.wording import shown
 
 Array = NDArray[np.float64]
 
@@ -72,7 +73,7 @@ def number(
 ) -> float:
     """Return ``value`` as a float inside the stated range; ``infinite`` allows +-inf."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise InputError(f"`{name}` is {value!r}, not a number. Pass a real number.")
+        raise InputError(f"`{name}` is {shown(value)}, not a number. Pass a real number.")
     try:
         result = float(value)
     except OverflowError:
@@ -96,12 +97,12 @@ def whole(value: Any, name: str, *, at_least: int = 1, at_most: int = 2**53) -> 
         isinstance(value, float) and value.is_integer()
     )
     if isinstance(value, bool) or not is_whole:
-        raise InputError(f"`{name}` is {value!r}, not a whole number. Pass an integer.")
+        raise InputError(f"`{name}` is {shown(value)}, not a whole number. Pass an integer.")
     if int(value) < at_least:
         raise InputError(f"`{name}` is {int(value)}; it must be at least {at_least}. Change it.")
     if int(value) > at_most:
-        shown = float(min(value, 10**300))  # the conversion overflows above
-        raise InputError(f"`{name}` is {shown:g}; it must be at most {at_most}. Change it.")
+        size = float(min(value, 10**300))  # the conversion overflows above
+        raise InputError(f"`{name}` is {size:g}; it must be at most {at_most}. Change it.")
     return int(value)
 
 
@@ -110,7 +111,7 @@ def choice(value: Any, name: str, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
         listed = ", ".join(repr(word) for word in allowed)
         raise InputError(
-            f"`{name}` is {value!r}; it must be one of {listed}.{nearest(value, allowed)}"
+            f"`{name}` is {shown(value)}; it must be one of {listed}.{nearest(value, allowed)}"
         )
     return value
 
@@ -125,7 +126,9 @@ def nearest(value: Any, allowed: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    close = get_close_matches(str(value).lower(), list(allowed), n=1)
+    if not isinstance(value, str) or len(value) > 100:  # its time grows with the length squared
+        return ""
+    close = get_close_matches(value.lower(), list(allowed), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
@@ -135,7 +138,7 @@ def generator(seed: Any) -> np.random.Generator:
         return seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise InputError(
-            f"`seed` is {seed!r}. Pass a non-negative int or a numpy.random.Generator; "
+            f"`seed` is {shown(seed)}. Pass a non-negative int or a numpy.random.Generator; "
             "draws without a seed cannot be repeated."
         )
     return np.random.default_rng(int(seed))

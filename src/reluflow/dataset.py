@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from reluflow.checks import Array, Frozen, read_only, real_array, whole
 from reluflow.errors import InputError
+from reluflow.wording import shown
 
 if TYPE_CHECKING:
     from reluflow.network import Network
@@ -70,7 +71,7 @@ class Dataset(Frozen):
             )
         self._check_magnitudes()
         if name is not None and not isinstance(name, str):
-            raise InputError(f"`name` is {name!r}, not text. Pass a string or None.")
+            raise InputError(f"`name` is {shown(name)}, not text. Pass a string or None.")
         self.teacher = _teacher(teacher, self.d)
         self.name = name
         self.ambient_dim = None if ambient_dim is None else whole(ambient_dim, "ambient_dim")

@@ -3,8 +3,8 @@
 Layout: members are stored, not compressed, and may not overlap, so a file cannot unpack to more
 than its own size. ``manifest.json`` names the format, the kind of content, its text fields and the
 SHA-256 of each array. The ZIP comment is the SHA-256 of every byte before it: a flipped bit or a
-cut anywhere is noticed before anything is parsed. Writing goes aside, fsync, rename, fsync of the
-folder: at any moment the path holds the old file or the new one, whole.
+cut anywhere is noticed before anything is parsed. Reading takes the memory of the arrays and a
+bounded manifest, no more; writing is atomic (`reluflow.writing`).
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import math
 import os
 import platform
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow._version import NUMERICS_VERSION, __version__
 from reluflow.errors import FileError, InputError
+from reluflow.reading import opened
+from reluflow.wording import cut, printable, shown
+from reluflow.writing import write_bytes as write_bytes
 
 if TYPE_CHECKING:
     import zipfile
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
 FORMAT = "reluflow"
 FORMAT_VERSION = 1
 SIZE_LIMIT_BYTES = 8 * 2**30
+MANIFEST_LIMIT_BYTES = 16 * 2**20
+_MAGIC = b"PK\x03\x04"
 _DIGEST_BYTES = 64
+_PIECE_BYTES = 2**20
+_HEADER_BYTES = 2**16 + 10  # the longest header of format 1.0, with what stands before it
 _MEMBER = re.compile(r"[A-Za-z0-9_.]{1,80}\.npy")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -117,6 +122,11 @@ def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[An
         "sha256": {name: hashlib.sha256(body).hexdigest() for name, body in members.items()},
     }
     text = _json(manifest)
+    if len(text) > MANIFEST_LIMIT_BYTES:
+        raise InputError(
+            f"the fields take {len(text)} bytes, above the {MANIFEST_LIMIT_BYTES} that a run file "
+            "may hold beside its arrays. Keep large data in arrays or in a CSV file."
+        )
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo("manifest.json", _EPOCH), text)
@@ -129,27 +139,46 @@ def encode(kind: str, fields: Mapping[str, Any], arrays: Mapping[str, NDArray[An
 
 def decode(raw: bytes, kind: str | None, source: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check and parse the bytes of a run file; returns ``(manifest, arrays)``."""
+    return _decode(io.BytesIO(raw), kind, source)
+
+
+def _decode(
+    stream: BinaryIO, kind: str | None, source: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     import zipfile
 
-    if not raw.startswith(b"PK\x03\x04"):
-        raise FileError(f"{source} is not a reluflow file. Pass a file that reluflow wrote.")
-    body, digest = memoryview(raw)[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
-    if hashlib.sha256(body).hexdigest().encode() != digest:
-        raise FileError(
-            f"{source} is damaged, cut short or not a reluflow file: its checksum does not match. "
-            "Recompute it or restore a copy."
-        )
+    size_bytes = _check_seal(stream, source)
     try:
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            return _parse(archive, len(raw), kind, source)
+        with zipfile.ZipFile(stream) as archive:
+            return _parse(archive, size_bytes, kind, source)
     except FileError:
         raise
     # crafted bytes with a right checksum make zipfile, json and the .npy header parser raise almost
     # anything (struct.error, RecursionError, TokenError, ...); it all means the same
     except Exception as error:
         raise FileError(
-            f"{source} is not a valid reluflow file ({error}). Recompute it or restore a copy."
+            f"{source} is not a valid reluflow file ({cut(str(error), 300)}). "
+            "Recompute it or restore a copy."
         ) from None
+
+
+def _check_seal(stream: BinaryIO, source: str) -> int:
+    """Compare the checksum at the end with the bytes before it, piece by piece; their number."""
+    if stream.read(len(_MAGIC)) != _MAGIC:
+        raise FileError(f"{source} is not a reluflow file. Pass a file that reluflow wrote.")
+    digest, tail, size_bytes = hashlib.sha256(_MAGIC), b"", len(_MAGIC)
+    while piece := stream.read(_PIECE_BYTES):
+        size_bytes += len(piece)
+        tail += piece
+        digest.update(tail[:-_DIGEST_BYTES])
+        tail = tail[-_DIGEST_BYTES:]
+    if digest.hexdigest().encode() != tail:
+        raise FileError(
+            f"{source} is damaged, cut short or not a reluflow file: its checksum does not match. "
+            "Recompute it or restore a copy."
+        )
+    stream.seek(0)
+    return size_bytes
 
 
 def write(
@@ -159,58 +188,13 @@ def write(
     write_bytes(path, encode(kind, fields, arrays))
 
 
-def write_bytes(path: str | PathLike[str], body: bytes) -> None:
-    """Write bytes aside, fsync, rename over ``path``, fsync the folder."""
-    import tempfile
-
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(body)
-                stream.flush()
-                os.fsync(stream.fileno())
-            os.chmod(aside, 0o644)
-            os.replace(aside, target)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
-    except (OSError, ValueError) as error:
-        raise FileError(
-            f"cannot write {target} ({_reason(error)}). Nothing was changed; "
-            "free space or choose another folder."
-        ) from None
-    try:
-        _sync_folder(target.parent)
-    except OSError as error:
-        raise FileError(
-            f"{target} was written, but the disk did not confirm it ({_reason(error)}). "
-            "A power cut may undo it; write it again to a sound disk."
-        ) from None
-
-
 def read(
     path: str | PathLike[str], kind: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read and check a run file of the given kind (any kind if None)."""
-    source = str(path)
-    try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
-            raise FileError(f"{source} is not an ordinary file. Pass a file that reluflow wrote.")
-        if found.st_size > SIZE_LIMIT_BYTES:
-            raise FileError(
-                f"{source} has {found.st_size} bytes, above the limit of {SIZE_LIMIT_BYTES}. "
-                "It is not a run file."
-            )
-        raw = Path(path).read_bytes()
-    except FileError:
-        raise
-    except (OSError, ValueError) as error:
-        raise FileError(f"cannot read {source} ({_reason(error)}). Check the path.") from None
-    return decode(raw, kind, source)
+    source = printable(os.fspath(path))
+    with opened(path, SIZE_LIMIT_BYTES, "Pass a file that reluflow wrote.") as stream:
+        return _decode(stream, kind, source)
 
 
 @contextmanager
@@ -219,24 +203,11 @@ def contents(path: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
+        what = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
         raise FileError(
-            f"{path} is whole but its contents cannot be used ({reason}). Recompute it."
+            f"{printable(path)} is whole but its contents cannot be used ({cut(what)}). "
+            "Recompute it."
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "posix":  # elsewhere a folder cannot be opened, and rename is durable by itself
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _json(manifest: Mapping[str, Any]) -> bytes:
@@ -244,7 +215,8 @@ def _json(manifest: Mapping[str, Any]) -> bytes:
         if isinstance(value, (np.generic, np.ndarray)) and not value.dtype.hasobject:
             return value.tolist()
         raise InputError(
-            f"a field holds {value!r}, which JSON cannot store. Use numbers, text, lists, mappings."
+            f"a field holds {shown(value)}, which JSON cannot store. "
+            "Use numbers, text, lists, mappings."
         )
 
     return json.dumps(manifest, sort_keys=True, indent=1, default=plain).encode()
@@ -254,7 +226,8 @@ def _npy(name: str, values: Any) -> bytes:
     array = np.asarray(values, order="C")
     if not _MEMBER.fullmatch(f"{name}.npy"):
         raise InputError(
-            f"the array name {name!r} cannot be stored. Use 1 to 80 letters, digits, dots or _."
+            f"the array name {shown(name)} cannot be stored. "
+            "Use 1 to 80 letters, digits, dots or _."
         )
     if array.dtype.hasobject or array.dtype.itemsize == 0:
         raise InputError(
@@ -269,17 +242,18 @@ def _npy(name: str, values: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _from_npy(body: bytes, name: str) -> NDArray[Any]:
-    """Read one member; its header may not promise more bytes than are there."""
-    stream = io.BytesIO(body)
+def _from_npy(body: bytearray, name: str) -> NDArray[Any]:
+    """One member as an array over its own bytes; its header may not promise more of them."""
+    stream = io.BytesIO(memoryview(body)[:_HEADER_BYTES])
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError(f"member {name!r} has an unknown .npy version")
     shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(stream)
     if dtype.hasobject or dtype.itemsize == 0 or fortran_order:
         raise ValueError(f"member {name!r} has a layout or dtype that reluflow never writes")
     if min(shape, default=1) < 0 or math.prod(shape) * dtype.itemsize != len(body) - stream.tell():
-        raise ValueError(f"member {name!r} has shape {shape} but another length")
-    return np.frombuffer(body, dtype, offset=stream.tell()).reshape(shape).copy()
+        raise ValueError(f"member {name!r} has shape {shown(shape)} but another length")
+    array = np.frombuffer(body, dtype, offset=stream.tell()).reshape(shape)
+    return array if array.flags.aligned else array.copy()
 
 
 def _parse(
@@ -296,18 +270,10 @@ def _parse(
             raise ValueError(f"member name {info.filename!r} is not allowed")
     if sum(info.file_size for info in infos) > size_bytes:
         raise ValueError("its members overlap")
-    manifest = json.loads(archive.read("manifest.json"))
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ValueError("the manifest is not reluflow's")
-    if manifest.get("format_version") != FORMAT_VERSION:
-        raise FileError(
-            f"{source} has format version {manifest.get('format_version')}; this reluflow reads "
-            f"{FORMAT_VERSION}. Update reluflow."
-        )
-    if kind is not None and manifest.get("kind") != kind:
-        raise FileError(
-            f"{source} holds a {manifest.get('kind')}, not a {kind}. Pass another file."
-        )
+    manifest = _manifest(archive, source)
+    if not isinstance(manifest.get("kind"), str) or (kind is not None and manifest["kind"] != kind):
+        found = printable(cut(str(manifest.get("kind")), 80))
+        raise FileError(f"{source} holds a {found}, not a {kind}. Pass another file.")
     sums = manifest["sha256"]
     if not isinstance(sums, dict) or not isinstance(manifest["fields"], dict):
         raise ValueError("the manifest has no fields or checksums")
@@ -315,8 +281,37 @@ def _parse(
         raise ValueError("the manifest and the members differ")
     arrays = {}
     for name, expected in sums.items():
-        body = archive.read(name)
+        body = _member(archive, name)
         if hashlib.sha256(body).hexdigest() != expected:
             raise ValueError(f"member {name!r} does not match its checksum")
         arrays[name.removesuffix(".npy")] = _from_npy(body, name)
     return manifest, arrays
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytearray:
+    """The bytes of a member, in one piece of memory that its array can keep."""
+    body, filled = bytearray(archive.getinfo(name).file_size), 0
+    with archive.open(name) as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            body[filled : filled + len(piece)] = piece
+            filled += len(piece)
+    return body
+
+
+def _manifest(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+    """The manifest, bounded before it is parsed: JSON takes 25 times its size in memory."""
+    size_bytes = archive.getinfo("manifest.json").file_size
+    if size_bytes > MANIFEST_LIMIT_BYTES:
+        raise ValueError(f"its manifest has {size_bytes} bytes, above {MANIFEST_LIMIT_BYTES}")
+    manifest = json.loads(archive.read("manifest.json"))
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError("the manifest is not reluflow's")
+    version = manifest.get("format_version")
+    if type(version) is not int:  # JSON's true and 1.0 equal 1 in Python
+        raise ValueError(f"its format version is {shown(version, 40)}, not an integer")
+    if version != FORMAT_VERSION:
+        raise FileError(
+            f"{source} has format version {shown(version, 40)}; this reluflow reads "
+            f"{FORMAT_VERSION}. Update reluflow."
+        )
+    return manifest

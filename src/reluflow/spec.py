@@ -26,7 +26,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, isinf, isnan
@@ -36,16 +35,16 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from reluflow import files, losses
+from reluflow import files, losses, toml
 from reluflow.builders import build_data, build_network
 from reluflow.checks import nearest
 from reluflow.dataset import Dataset
 from reluflow.engines import LossBased, descend, flow
-from reluflow.errors import FileError, InputError
+from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory
+from reluflow.wording import cut, printable, shown
 
-SIZE_LIMIT_BYTES = 2**24
 MAY_BE_INFINITE = ("$.engine.steps", "$.engine.t_end")
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -152,20 +151,16 @@ def load(path: str | PathLike[str], *, seed: int | None = None) -> Task:
     """Read, check and build the run described by a TOML file; ``seed`` replaces the file's."""
     file = Path(path)
     try:
-        return parse(read_text(file), name=file.stem, folder=file.parent, seed=seed)
+        return build(toml.read(file), name=file.stem, folder=file.parent, seed=seed)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{printable(path)}: {error}") from error
 
 
 def parse(
     text: str, *, name: str = "run", folder: Path | None = None, seed: int | None = None
 ) -> Task:
     """Build the run described by a TOML text; files it names are looked up in ``folder``."""
-    try:
-        raw = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"this is not TOML ({error}). Correct that line.") from None
-    return build(raw, name=name, folder=folder, seed=seed)
+    return build(toml.parse(text), name=name, folder=folder, seed=seed)
 
 
 def build(
@@ -201,7 +196,7 @@ def check(raw: Mapping[str, Any]) -> Document:
         name = engine["name"]
         if not isinstance(name, str) or name not in ENGINES:
             raise InputError(
-                f"`$.engine.name` is {name!r}; it must be 'descent' or 'flow'."
+                f"`$.engine.name` is {shown(name)}; it must be 'descent' or 'flow'."
                 f"{nearest(name, ENGINES)}"
             )
         _known(engine, ENGINES[name], "$.engine")
@@ -214,25 +209,6 @@ def check(raw: Mapping[str, Any]) -> Document:
         raise InputError(_explain(raw, str(error))) from None
 
 
-def read_text(file: Path) -> str:
-    """Read a document; a file that cannot be one is refused."""
-    try:
-        with file.open("rb") as stream:
-            body = stream.read(SIZE_LIMIT_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"cannot read {file} ({reason}). Check the path.") from None
-    if len(body) > SIZE_LIMIT_BYTES:
-        raise InputError(
-            f"the file has more than {SIZE_LIMIT_BYTES} bytes. It is no specification; "
-            "keep large data in a CSV file and name it in [data]."
-        )
-    try:
-        return body.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"this is not text ({error}). Pass a TOML file in UTF-8.") from None
-
-
 def _known(table: Mapping[str, Any], struct: type[_Table], path: str) -> None:
     names = {field.encode_name for field in msgspec.structs.fields(struct)}
     if issubclass(struct, _EngineTable):
@@ -240,7 +216,7 @@ def _known(table: Mapping[str, Any], struct: type[_Table], path: str) -> None:
     for name in table:
         if name not in names:
             raise InputError(
-                f"unknown field `{name}` - at `{path}`. The fields are "
+                f"unknown field `{cut(name, 80)}` - at `{path}`. The fields are "
                 f"{', '.join(sorted(names))}.{nearest(name, names)}"
             )
 
@@ -269,7 +245,7 @@ def _explain(raw: Any, message: str) -> str:
     value = raw
     for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path):
         value = value[name] if name else value[int(index)]
-    return f"`{path}` is {value!r}. {reason.replace('object', 'table')}. Change it."
+    return f"`{path}` is {shown(value)}. {reason.replace('object', 'table')}. Change it."
 
 
 def _loss(table: LossTable) -> losses.Loss:
@@ -279,8 +255,8 @@ def _loss(table: LossTable) -> losses.Loss:
     try:
         if table.factor is not None and table.name in losses.NAMES[1:]:
             raise InputError(
-                f"`factor` is {table.factor!r}, but the {table.name} loss is a mean and has none. "
-                "Remove it."
+                f"`factor` is {shown(table.factor)}, but the {table.name} loss is a mean and has "
+                "none. Remove it."
             )
         return losses.from_dict(given)
     except InputError as error:

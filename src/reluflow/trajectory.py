@@ -17,16 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow import files, losses
-from reluflow.checks import Array, choice, number
+from reluflow import files, losses, run_file, run_relations
+from reluflow.checks import Array, number
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
 from reluflow.network import Network, row_norms
-
-EVENT_DTYPE = np.dtype(
-    [("t", "f8"), ("log_t", "f8"), ("neuron", "i8"), ("point", "i8"), ("kind", "U10")]
-)
-EVENT_KINDS = ("activate", "deactivate", "slide", "release", "die", "flip", "branch")
+from reluflow.run_file import EVENT_DTYPE as EVENT_DTYPE
+from reluflow.run_file import EVENT_KINDS as EVENT_KINDS
 
 
 class Mode(IntEnum):
@@ -37,7 +34,7 @@ class Mode(IntEnum):
     SLIDING = 2  # held on the plane of the point, which attracts it from both sides
 
 
-# the flow stores a slide with the side it came from: 2 from inactive, 3 from active
+# files of 0.1.0 have a slide with the side it came from: 2 from inactive, 3 from active
 _STORED_MODES = np.array([Mode.INACTIVE, Mode.ACTIVE, Mode.SLIDING, Mode.SLIDING], dtype=np.int8)
 _MODE_AFTER = {"activate": Mode.ACTIVE, "deactivate": Mode.INACTIVE, "slide": Mode.SLIDING}
 
@@ -264,6 +261,10 @@ class Trajectory:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the run to one checked file; the old file stays intact if writing fails."""
+        files.write_bytes(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The contents of the file that `save` writes; equal runs give equal bytes."""
         arrays: dict[str, Any] = {
             "t": self.t,
             "log_t": self.log_t,
@@ -294,7 +295,7 @@ class Trajectory:
             "options": dict(self.options),
             "provenance": dict(self.provenance),
         }
-        files.write(path, "trajectory", fields, arrays)
+        return files.encode("trajectory", fields, arrays)
 
     def to_xarray(self) -> Any:
         """Return an ``xarray.Dataset`` of the records (extra ``reluflow[xarray]``)."""
@@ -346,25 +347,20 @@ def _modes_of_signs(net: Network, data: Dataset, error: float = 0.0) -> NDArray[
 
 
 def load(path: str | PathLike[str]) -> Trajectory:
-    """Read a run written by `Trajectory.save`; a damaged or foreign file is refused."""
+    """Read a run written by `Trajectory.save`; a damaged or foreign file is refused.
+
+    So is one whose checksums are right but whose parts do not fit each other
+    (`reluflow.run_file`): what loads can be used.
+    """
     manifest, arrays = files.read(path, "trajectory")
     with files.contents(path):
-        run = _from_parts(manifest["fields"], arrays)
-        lengths = {len(x) for x in (run.t, run.log_t, run.log_loss, *run.states.values())}
-        if len(lengths) != 1 or 0 in lengths or run.events.dtype != EVENT_DTYPE:
-            raise InputError("its records have different lengths or its events another layout")
-        for k in (0, -1):
-            run.network(k)
-    return run
+        return from_parts(manifest["fields"], arrays)
 
 
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"`{name}` is {value!r}, not a text")
-    return value
+def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
+    """Check and join the parts of a file into a run; `InputError` says what does not fit."""
+    run_file.check(fields, arrays)
 
-
-def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajectory:
     def group(prefix: str) -> dict[str, Any]:
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
@@ -377,20 +373,24 @@ def _from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Traject
         ambient_dim=fields["ambient_dim"],
         spectrum=arrays.get("data.spectrum"),
     )
+    loss = losses.from_dict(fields["loss"])
+    loss.check_data(data.X, data.y)
+    states = group("states.")
+    run_relations.check(data, loss, states, arrays["log_loss"])
     return Trajectory(
-        engine=choice(fields["engine"], "engine", ("descent", "flow")),
+        engine=fields["engine"],
         data=data,
         net=Network.from_arrays(group("net.")),
-        loss_function=losses.from_dict(fields["loss"]),
+        loss_function=loss,
         t=arrays["t"],
         log_t=arrays["log_t"],
         log_loss=arrays["log_loss"],
-        states=group("states."),
+        states=states,
         final=Network.from_arrays(group("final.")),
         status=Status(fields["status"]),
         events=arrays["events"],
         limit_error=fields["limit_error"],
-        reason=_text(fields.get("reason", ""), "reason"),  # older files have none
+        reason=fields.get("reason", ""),  # older files have none
         stats=fields["stats"],
         options=fields["options"],
         provenance=fields["provenance"],

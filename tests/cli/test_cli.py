@@ -54,7 +54,9 @@ def test_version():
 def test_help_names_every_command():
     result = invoke("--help")
     assert result.exit_code == 0
-    for command in ("study", "reproduce", "sweep", "run", "show", "check", "list", "bench", "cite"):
+    for command in (
+        *("study", "reproduce", "sweep", "run", "show", "check", "verify", "list", "bench", "cite"),
+    ):
         assert command in result.output
 
 

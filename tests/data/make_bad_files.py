@@ -33,10 +33,17 @@ def a_run() -> Trajectory:
         loss_function=losses.Square(),
         t=np.array([0.0, 1.0]),
         log_t=np.array([-np.inf, 0.0]),
-        log_loss=np.array([-0.5, -0.6]),
-        states={name: np.stack([array, array]) for name, array in net.to_arrays().items()},
+        log_loss=np.log([0.5, 0.5]),
+        states={name: np.stack([array, array]) for name, array in net.to_arrays().items()}
+        | {
+            "moved": np.zeros((2, 2), bool),
+            "exponent": np.zeros((2, 2), np.int64),
+            "least": np.array([-0.5, -0.6]),
+        },
         final=net,
         status=Status.STEPS,
+        stats={"form": "weights", "iterations": 1, "final_log_loss": -0.6},
+        options={"lr": 0.1, "alpha": None, "steps": 1.0, "train": "both"},
     )
 
 
@@ -146,6 +153,21 @@ def cases() -> dict[str, bytes]:
         "run_data_nan": changed(arrays={"data.X": np.full((2, 2), np.nan)}),
         "run_records_uneven": changed(arrays={"t": np.zeros(5)}),
         "run_events_foreign": changed(arrays={"events": np.zeros(2)}),
+        "run_states_too_wide": changed(arrays={"states.W": np.ones((2, 2, 9))}),
+        "run_states_missing": changed(drop=("states.exponent",)),
+        "run_states_infinite": changed(arrays={"states.a": np.full((2, 2), np.inf)}),
+        "run_states_other_type": changed(arrays={"states.moved": np.ones((2, 2))}),
+        "run_times_fall": changed(arrays={"t": np.array([1.0, 0.0])}),
+        "run_times_and_logs_differ": changed(arrays={"t": np.array([0.0, 7.0])}),
+        "run_option_missing": changed(fields={"options": {"train": "both"}}),
+        "run_option_unknown": changed(fields={"options": {"train": "most"}}),
+        "run_form_unknown": changed(fields={"stats": {"form": "\x1b[31mred"}}),
+        "run_iterations_float": changed(
+            fields={"stats": {"form": "weights", "iterations": 1.0, "final_log_loss": 0.0}}
+        ),
+        "run_version_true": manifested({}, format_version=True),
+        "run_version_float": manifested({}, format_version=1.0),
+        "run_kind_with_escapes": manifested({}, kind="\x1b]0;title\x07"),
         "network_empty": b"",
         "network_damaged": flipped(network, len(network) // 2),
         "network_is_a_run": run,

@@ -1,11 +1,16 @@
 """The user's own data: points on the line and tables."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reluflow import datasets
+from reluflow.datasets import own
 from reluflow.errors import FileError, InputError
 
 
@@ -106,7 +111,7 @@ def test_bad_tables_are_refused(table, text, label, message):
 def test_missing_and_foreign_files(table, tmp_path):
     with pytest.raises(FileError, match=r"cannot read .*none.csv \(No such file"):
         datasets.from_csv(tmp_path / "none.csv", label=0)
-    with pytest.raises(FileError, match=r"cannot read .*Is a directory"):
+    with pytest.raises(FileError, match="is a folder, not an ordinary file"):
         datasets.from_csv(tmp_path, label=0)
     with pytest.raises(FileError, match="is not a text table"):
         table(b"1,\xff\xfe2\n", label=0)
@@ -127,3 +132,64 @@ def test_missing_and_foreign_files(table, tmp_path):
 def test_bad_points_are_refused(x, y, message):
     with pytest.raises(InputError, match=message):
         datasets.from_points(x, y)
+
+
+MEMORY = """
+import resource, sys
+from reluflow import datasets
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+data = datasets.from_csv(sys.argv[1], label=0)
+print(data.n, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+@pytest.mark.parametrize("line", ["1," * 19 + "1\n", "0.12345678," * 9 + "-3.5e-3\n"])
+def test_memory_is_proportional_to_the_size(line, tmp_path):
+    """Four bytes of memory for each byte of text and copy of the table, three copies at a time."""
+    path = tmp_path / "table.csv"
+    path.write_text(line * (8_000_000 // len(line)))
+    command = [sys.executable, "-c", MEMORY, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    n, peak = (int(word) for word in done.stdout.split())
+    assert n == 8_000_000 // len(line)
+    assert peak < 14 * 8_000_000
+
+
+def test_tables_beyond_the_stated_size_are_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    with path.open("wb") as stream:
+        stream.write(b"1,2\n" * 1000)
+        stream.truncate(10 * 2**30)  # zeros without end, and no disk
+    with pytest.raises(FileError, match=r"line 1001 has more than 4194304 characters"):
+        datasets.from_csv(path, label=0)
+
+
+def test_the_size_is_counted_while_reading(table, monkeypatch):
+    monkeypatch.setattr(own, "SIZE_LIMIT_BYTES", 100)
+    assert table("1,2\n" * 25, label=0).n == 25
+    with pytest.raises(FileError, match=r"has more than 100 bytes, the largest size that is read"):
+        table("1,2\n" * 26, label=0)
+
+
+def test_a_cell_does_not_go_on_in_the_next_line(table):
+    with pytest.raises(FileError, match="line 3: a quoted cell goes on from the line before"):
+        table('1,2\n3,"4\n5,6\n', label=0)
+
+
+def test_pipes_and_devices_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", "/dev/zero", tmp_path):
+        with pytest.raises(FileError, match="not an ordinary file"):
+            datasets.from_csv(path, label=0)
+
+
+def test_long_cells_and_names_are_cut_in_messages(table):
+    for text, label in (
+        ("1," + "x" * 100_000 + "\n", 0),
+        ("y" * 100_000 + ",z\n1,2\n", "w"),
+        (",".join(["name"] * 100_000) + "\n1,2\n", "w"),
+        ("1,2\n", "w" * 100_000),
+    ):
+        with pytest.raises(InputError) as caught:
+            table(text, label=label)
+        assert len(str(caught.value)) < 1500

@@ -95,6 +95,20 @@ def test_a_change_of_a_called_kernel_alone_is_seen(package):
     assert start(package)[:3] == (16.0, 1, 0)
 
 
+def test_kernels_of_packages_below_are_kept_and_their_changes_seen(package):
+    inner = package / "inner"
+    inner.mkdir()
+    (inner / "__init__.py").touch()
+    (package / "callee.py").rename(inner / "callee.py")
+    (package / "caller.py").rename(inner / "caller.py")
+    (inner / "caller.py").write_text(CALLER.replace("small.callee", "small.inner.callee"))
+    (package / "caller.py").write_text("from small.inner.caller import run")
+    assert start(package)[:4] == (7.0, 0, 1, str(inner / "__pycache__"))
+    assert start(package)[:3] == (7.0, 1, 0)
+    (inner / "callee.py").write_text(CALLEE.replace("2.0", "5.0"))
+    assert start(package)[:3] == (16.0, 0, 1)
+
+
 DAMAGES = {
     "empty": lambda raw: b"",
     "cut early": lambda raw: raw[:20],

@@ -16,6 +16,7 @@ from reluflow.cli.run import run
 from reluflow.cli.show import show
 from reluflow.cli.study import study
 from reluflow.cli.sweep import sweep
+from reluflow.cli.verify import verify
 
 app = typer.Typer(
     name="reluflow",
@@ -30,6 +31,7 @@ app.command("sweep")(sweep)
 app.command("run")(run)
 app.command("show")(show)
 app.command("check")(check)
+app.command("verify")(verify)
 app.command("list")(listing)
 app.command("bench")(bench)
 app.command("cite")(cite)

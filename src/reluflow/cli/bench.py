@@ -59,16 +59,17 @@ def find_folder() -> Path:
 
 def as_table(title: str, rows: list[Mapping[str, Any]]) -> Table:
     """One column a key, in order of appearance; ratios that miss their target are yellow."""
-    from rich.markup import escape
     from rich.table import Table
 
+    from reluflow.cli.safe import safe
+
     columns = list(dict.fromkeys(key for row in rows for key in row))
-    table = Table(title=escape(title), title_style="bold", show_lines=True)
+    table = Table(title=safe(title), title_style="bold", show_lines=True)
     for column in columns:
         is_text = any(isinstance(row.get(column), str) for row in rows)
-        table.add_column(escape(column), justify="left" if is_text else "right")
+        table.add_column(safe(column), justify="left" if is_text else "right")
     for row in rows:
-        cells = [escape(cell(row.get(column))) for column in columns]
+        cells = [safe(cell(row.get(column))) for column in columns]
         table.add_row(*cells, style="yellow" if misses(row) else None)
     return table
 

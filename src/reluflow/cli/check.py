@@ -25,6 +25,7 @@ def check(
     from rich.console import Console
 
     from reluflow import load, theory
+    from reluflow.cli.safe import line
     from reluflow.cli.tables import claim_table
     from reluflow.studies.which import fitting_paper
 
@@ -34,9 +35,9 @@ def check(
         paper, why = fitting_paper(runs[0])
         if paper is None:
             raise InputError(f"{why} Name one with --paper: {', '.join(theory.PAPERS)}.")
-        console.print(f"[dim]paper: {paper} ({why}; another with --paper)[/]", highlight=False)
+        console.print(line((f"paper: {paper} ({why}; another with --paper)", "dim")))
     report = theory.check(paper, runs, start_runs=start_runs)
     console.print(claim_table(report))
     if html is not None:
         report.to_html(html)
-        console.print(f"wrote [bold]{html}[/]", highlight=False)
+        console.print(line("wrote ", (html, "bold")))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.guard import Debug, echo, guarded
 
 
 @guarded
@@ -21,11 +21,11 @@ def cite(
 
     found = load(run)
     version = found.provenance.get("versions", {}).get("reluflow", "unknown")
-    typer.echo(f"Computed with reluflow {version} ({found.engine}).")
-    typer.echo(f"  The reluflow developers. reluflow, version {version}. 2026.")
+    echo(f"Computed with reluflow {version} ({found.engine}).")
+    echo(f"  The reluflow developers. reluflow, version {version}. 2026.")
     paper, why = fitting_paper(found)
     if paper is None:
-        typer.echo(f"Papers: {why}")
+        echo(f"Papers: {why}")
         return
-    typer.echo(f"Theory ({why}):")
-    typer.echo(f"  {theory.paper_named(paper).citation}")
+    echo(f"Theory ({why}):")
+    echo(f"  {theory.paper_named(paper).citation}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ParamSpec
 import typer
 
 from reluflow.errors import ReluflowError, ReluflowWarning
+from reluflow.wording import cut, printable
 
 P = ParamSpec("P")
 
@@ -32,7 +33,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 if kwargs.get("debug") and not isinstance(error, KeyboardInterrupt):
                     raise
                 message, code = outcome(error)
-                typer.echo(message, err=True)
+                echo(message, err=True)
                 raise typer.Exit(code) from None
 
     return wrapper
@@ -54,4 +55,9 @@ def outcome(error: BaseException) -> tuple[str, int]:
 
 
 def _show_warning(message: Warning | str, *details: Any, **more: Any) -> None:
-    typer.echo(f"warning: {message}", err=True)
+    echo(f"warning: {message}", err=True)
+
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print a line of which parts may be foreign: cut, and without control characters."""
+    typer.echo(printable(cut(str(text))), err=err)

@@ -16,18 +16,19 @@ Entry = tuple[str, str]
 def listing() -> None:
     """List presets, figures, claims, generators, initialisations, losses and engines."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
+
+    from reluflow.cli.safe import safe
 
     console = Console()
     for title, entries in sections():
         table = Table(
-            title=escape(title), title_justify="left", title_style="bold", show_header=False
+            title=safe(title), title_justify="left", title_style="bold", show_header=False
         )
         table.add_column(no_wrap=True)
         table.add_column()
         for name, line in entries:
-            table.add_row(escape(name), escape(line))
+            table.add_row(safe(name), safe(line))
         console.print(table)
 
 

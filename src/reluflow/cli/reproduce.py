@@ -37,6 +37,7 @@ def reproduce(
     """Compute and draw a figure of a paper; run again to continue where it stopped."""
     from rich.console import Console
 
+    from reluflow.cli.safe import line
     from reluflow.cli.tables import expectation_table
     from reluflow.studies import recipe_named
     from reluflow.studies.reproduce import reproduce as make
@@ -66,7 +67,7 @@ def reproduce(
     console, made = Console(), outcome.reproduction
     console.print(expectation_table(made.expectations, title=f"{figure}: {recipe.title}"))
     if made.note:
-        console.print(made.note, highlight=False)
+        console.print(line(made.note))
     if outcome.summary.failed:
         console.print(
             f"{outcome.summary.failed} computations failed and are left out; "
@@ -81,4 +82,4 @@ def reproduce(
             highlight=False,
         )
     for path in outcome.written:
-        console.print(f"wrote [bold]{path}[/]", highlight=False)
+        console.print(line("wrote ", (path, "bold")))

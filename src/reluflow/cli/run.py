@@ -12,6 +12,7 @@ import typer
 
 from reluflow.cli.guard import Debug, guarded
 from reluflow.errors import FileError
+from reluflow.writing import remove_orphans
 
 
 @guarded
@@ -38,7 +39,7 @@ def run(
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse now what would otherwise fail after the training."""
+    """Refuse now what would otherwise fail after the training; tidy up after killed commands."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK | os.X_OK)
@@ -48,3 +49,4 @@ def check_writable(folder: Path) -> None:
         ) from None
     if not writable:
         raise FileError(f"cannot write into {folder}. Choose another folder with --out.")
+    remove_orphans(folder)

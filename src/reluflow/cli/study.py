@@ -28,6 +28,7 @@ def study(
     from rich.console import Console
 
     from reluflow import report
+    from reluflow.cli.safe import line
     from reluflow.cli.tables import claim_table, comparison_table, run_table
     from reluflow.studies import document, study_named
     from reluflow.studies.make import make
@@ -44,7 +45,7 @@ def study(
         folder,
         fresh=fresh,
         progress=sys.stderr.isatty(),
-        say=lambda text: talk.print(f"[dim]{text}[/]", highlight=False),
+        say=lambda text: talk.print(line((text, "dim"))),
     )
     path = folder / "report.html"
     report.write(page, path)
@@ -53,4 +54,5 @@ def study(
         console.print(comparison_table(page.comparisons))
     if page.claims is not None:
         console.print(claim_table(page.claims))
-    console.print(f"The page is [bold]{path}[/]: open it in a browser; it needs nothing else.")
+    rest = ": open it in a browser; it needs nothing else."
+    console.print(line("The page is ", (path, "bold"), rest))

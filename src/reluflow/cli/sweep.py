@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, TlsCa, TlsCert, TlsKey, Workers
-from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.guard import Debug, echo, guarded
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def sweep(
     store = Store(out if out is not None else Path("results") / plan.name)
     if status:
         for line in status_words(plan, store):
-            typer.echo(line)
+            echo(line)
         return
     try:
         summary = execute(
@@ -67,14 +67,14 @@ def sweep(
             progress=sys.stderr.isatty(),
         )
     except Interrupted as error:
-        typer.echo(str(error), err=True)
+        echo(error, err=True)
         raise typer.Exit(130) from None
     lines, total = summarise(plan, store, limit=ROWS)
     Console().print(table(plan, lines, total))
     for line in (*doubts(total), *words(summary, store)):
-        typer.echo(line)
+        echo(line)
     for line in culprits(plan, store) if summary.set_aside else ():
-        typer.echo(line)
+        echo(line)
 
 
 def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Certificates | None:
@@ -140,22 +140,23 @@ def doubts(total: Line) -> list[str]:
 
 def table(plan: Plan, lines: Sequence[Line], total: Line) -> Table:
     """How each combination ended, with the final log-loss over its trials."""
-    from rich.markup import escape
     from rich.table import Table
+
+    from reluflow.cli.safe import safe
 
     combinations = len(plan) // plan.repeats
     title = (
         f"{plan.name}: {combinations} combinations, {plan.repeats} trials each; log-loss at the end"
     )
-    result = Table(title=escape(title), title_style="bold")
+    result = Table(title=safe(title), title_style="bold")
     for path in plan.paths:
-        result.add_column(escape(path), justify="right", overflow="fold")
+        result.add_column(safe(path), justify="right", overflow="fold")
     result.add_column("ended")
     for name in ("median", "least", "greatest"):
         result.add_column(name, justify="right")
     if combinations > 1:
         for line in lines:
-            result.add_row(*(escape(cell(line.values[path])) for path in plan.paths), *ends(line))
+            result.add_row(*(safe(cell(line.values[path])) for path in plan.paths), *ends(line))
         if combinations > len(lines):
             result.add_row(*("..." for _ in plan.paths), f"{combinations - len(lines)} more")
         result.add_section()

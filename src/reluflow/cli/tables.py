@@ -8,15 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from rich.markup import escape
+from numpy.typing import NDArray
 from rich.table import Table
 
+from reluflow.cli.safe import safe
 from reluflow.theory.report import Report, number
 from reluflow.theory.subject import branch_text
 from reluflow.theory.verdicts import Verdict
 from reluflow.trajectory import Trajectory
 
 if TYPE_CHECKING:
+    from reluflow.checks import Array
     from reluflow.network import Network
     from reluflow.studies.contract import Comparison, Expectation, LabelledRun
 
@@ -28,18 +30,21 @@ COLOURS = {
 }
 # neurons this much smaller than the largest (in |a| |w|) play no part in the function
 NEGLIGIBLE = 1e-3
+# more neurons than this are compared with the largest only: all pairs take time quadratic in them
+PAIRS_UP_TO = 1000
+FARTHEST = 8
 
 
 def summary(
     run: Trajectory, *, title: str, seconds: float | None = None, path: Path | None = None
 ) -> Table:
     """What a run did: status in words, work, loss, norms, angle, time."""
-    table = Table(title=escape(title), show_header=False, title_style="bold")
+    table = Table(title=safe(title), show_header=False, title_style="bold")
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     colour = "green" if run.status.is_asked_for else "yellow"
     for name, text in rows(run, seconds=seconds, path=path):
-        shown = escape(text)
+        shown = safe(text)
         table.add_row(name, f"[{colour}]{shown}[/]" if name == "status" else shown)
     return table
 
@@ -96,11 +101,27 @@ def angle_text(net: Network) -> str:
     """The largest angle between neurons that count and have output weights of one sign."""
     from reluflow.geometry import max_angle
 
-    groups = [[j for j in counted(net) if net.signs[j] == sign] for sign in (1.0, -1.0)]
-    angles = [float(max_angle(net, group)) for group in groups if len(group) > 1]
-    if not angles:
+    chosen, signs = np.array(counted(net), dtype=int), net.signs
+    groups = [chosen[signs[chosen] == sign] for sign in (1.0, -1.0)]
+    groups = [group for group in groups if len(group) > 1]
+    if not groups:
         return "none: one neuron of each sign at most"
-    return f"{max(angles):.6g} rad between neurons of one sign that count"
+    if max(len(group) for group in groups) <= PAIRS_UP_TO:
+        angle = max(float(max_angle(net, group)) for group in groups)
+        return f"{angle:.6g} rad between neurons of one sign that count"
+    sizes = net.log_norms + net.log_outputs
+    tops = [int(group[sizes[group].argmax()]) for group in groups]
+    angle = max(
+        float(max_angle(net, [top, int(j)]))
+        for top, group in zip(tops, groups, strict=True)
+        for j in group[cosines(net, top, group).argsort()[:FARTHEST]]
+    )
+    return f"{angle:.6g} rad between the largest neuron of a sign and others that count"
+
+
+def cosines(net: Network, top: int, group: NDArray[np.intp]) -> Array:
+    """Cosines of the angles of some neurons with one of them."""
+    return np.asarray(net.directions[group] @ net.directions[top])
 
 
 def run_table(runs: Sequence[LabelledRun]) -> Table:
@@ -112,7 +133,7 @@ def run_table(runs: Sequence[LabelledRun]) -> Table:
         run = item.run
         colour = "green" if run.status.is_asked_for else "yellow"
         table.add_row(
-            escape(item.label),
+            safe(item.label),
             f"[{colour}]{run.status}[/]",
             from_log(float(run.log_t[-1])),
             from_log(float(run.log_loss[-1])),
@@ -129,7 +150,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Table:
         table.add_column(head, justify="right", no_wrap=True)
     for item in comparisons:
         table.add_row(
-            escape(item.name),
+            safe(item.name),
             f"{item.predicted:.8g}",
             f"{item.simulated:.8g}",
             f"{item.discrepancy:.1e}",
@@ -144,37 +165,37 @@ def claim_table(report: Report) -> Table:
         for name, count in report.counts().items()
         if count
     )
-    table = Table(title=escape(f"{report.title}: {counts}"), title_style="bold")
+    table = Table(title=safe(f"{report.title}: {counts}"), title_style="bold")
     for head in ("id", "verdict", "measured", "bound", "statement"):
         table.add_column(head, no_wrap=head != "statement", overflow="fold")
     for rows in (report.assumptions, report.checks):
         for check in rows:
             told = check.note and check.verdict is not Verdict.PASS
-            note = f"\n[dim]{escape(check.note)}[/]" if told else ""
+            note = f"\n[dim]{safe(check.note)}[/]" if told else ""
             table.add_row(
-                escape(check.id),
+                safe(check.id),
                 f"[{COLOURS[check.verdict]}]{check.verdict.value.lower().replace('_', ' ')}[/]",
                 number(check.measured),
                 number(check.bound),
-                escape(check.title) + note,
+                safe(check.title) + note,
             )
         table.add_section()
     for text in report.warnings:
-        table.add_row("", "[yellow]warning[/]", "", "", escape(text))
+        table.add_row("", "[yellow]warning[/]", "", "", safe(text))
     return table
 
 
 def expectation_table(expectations: Sequence[Expectation], *, title: str) -> Table:
     """The measured shape of a figure beside the expected one."""
-    table = Table(title=escape(title), title_style="bold")
+    table = Table(title=safe(title), title_style="bold")
     for head in ("shape", "measured", "expected", "verdict", "source"):
         table.add_column(head, overflow="fold")
     for item in expectations:
         table.add_row(
-            escape(item.text),
+            safe(item.text),
             f"{item.measured:.4g}",
             f"{item.low:.4g} .. {item.high:.4g}",
             f"[{COLOURS[item.verdict]}]{item.verdict.value.lower()}[/]",
-            escape(item.source),
+            safe(item.source),
         )
     return table

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
+from array import array
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from itertools import chain
 from os import PathLike
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow import reading
 from reluflow.checks import real_array
 from reluflow.dataset import Dataset
 from reluflow.errors import FileError, InputError
+from reluflow.wording import cut, printable, shown
 
 _Row = tuple[int, list[str]]
+
+SIZE_LIMIT_BYTES = 64 * 2**20
+LINE_LIMIT = 4 * 2**20
 
 
 def from_points(x: ArrayLike, y: ArrayLike) -> Dataset:
@@ -43,7 +54,8 @@ def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
     Parameters
     ----------
     path : path
-        UTF-8 text. A first line without any number is a header; so is one that holds the name
+        UTF-8 text of at most 64 MB, read in a stream: time and memory are proportional to its size.
+        A first line without any number is a header; so is one that holds the name
         ``label``. Blank lines are skipped.
     label : str or int
         The column of the labels: its name in the header, or its index (from 0; -1 is the last).
@@ -60,40 +72,87 @@ def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
     (Dataset('small', n=2, d=2), array([ 2., -3.]))
     """
     if isinstance(label, bool) or not isinstance(label, (str, int, np.integer)):
-        raise InputError(f"`label` is {label!r}. Pass the name or the index of a column.")
-    source = str(path)
-    rows = _rows(Path(path), source)
-    if not rows:
+        raise InputError(f"`label` is {shown(label)}. Pass the name or the index of a column.")
+    source = printable(path)
+    with (
+        reading.opened(path, SIZE_LIMIT_BYTES, "Drop lines or columns.") as stream,
+        closing(_rows(stream, source)) as rows,
+    ):
+        return _read(rows, label, Path(path).stem, source)
+
+
+def _read(rows: Iterator[_Row], label: str | int, name: str, source: str) -> Dataset:
+    first = next(rows, None)
+    if first is None:
         raise InputError(f"{source} is empty. There is nothing to learn. Give one point a line.")
-    width = len(rows[0][1])
+    width = len(first[1])
     if width < 2:
         raise InputError(
             f"{source} has one column. Points and labels need two or more, separated by commas."
         )
-    header = _header(rows[0][1], label)
+    header = _header(first[1], label)
     names = header or [str(k) for k in range(width)]
     column = _column(label, header, width, source)
-    body = rows[1:] if header else rows
-    if not body:
+    numbers = array("d")  # eight bytes each: the table is never held as text
+    for row in rows if header else chain([first], rows):
+        numbers.extend(_numbers(row, names, source))
+    if not numbers:
         raise InputError(f"{source} has a header but no data. Give one point a line below it.")
-    table = np.array([_numbers(row, names, source) for row in body])
-    return Dataset(np.delete(table, column, axis=1), table[:, column], name=Path(path).stem)
+    table = np.frombuffer(numbers).reshape(-1, width)
+    X, y = np.delete(table, column, axis=1), table[:, column].copy()
+    del table, numbers  # the data set makes a copy of its own
+    return Dataset(X, y, name=name)
 
 
-def _rows(path: Path, source: str) -> list[_Row]:
-    """Lines that are not blank, with their numbers."""
+def _rows(stream: BinaryIO, source: str) -> Generator[_Row]:
+    """Lines that are not blank, with their numbers, one after the other."""
+    lines = _Lines(stream, source)
     try:
-        with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, skipinitialspace=True)
-            return [(reader.line_num, row) for row in reader if row]
-    except OSError as error:
-        raise FileError(
-            f"cannot read {source} ({error.strerror or error}). Check the path."
-        ) from None
+        for row in csv.reader(lines, skipinitialspace=True):
+            if row:
+                yield lines.number, row
+            lines.is_row_open = False
     except (UnicodeDecodeError, csv.Error) as error:
         raise FileError(
             f"{source} is not a text table ({error}). Save it as comma-separated UTF-8 text."
         ) from None
+    finally:
+        lines.detach()
+
+
+class _Lines:
+    """The lines of a table, each of bounded length and a row of its own."""
+
+    def __init__(self, stream: BinaryIO, source: str) -> None:
+        self._text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+        self._source = source
+        self.number = 0
+        self.is_row_open = False
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = self._text.readline(LINE_LIMIT + 1)
+        if not line:
+            raise StopIteration
+        self.number += 1
+        if len(line) > LINE_LIMIT:
+            raise FileError(
+                f"{self._source}, line {self.number} has more than {LINE_LIMIT} characters. "
+                "Give one point a line, or fewer coordinates."
+            )
+        if self.is_row_open:
+            raise FileError(
+                f"{self._source}, line {self.number}: a quoted cell goes on from the line before. "
+                "Numbers need no quotes; remove the quotation mark."
+            )
+        self.is_row_open = True
+        return line
+
+    def detach(self) -> None:
+        """Leave the stream to whoever opened it."""
+        self._text.detach()
 
 
 def _header(first: list[str], label: str | int) -> list[str] | None:
@@ -113,13 +172,13 @@ def _column(label: str | int, header: list[str] | None, width: int, source: str)
         return int(label) % width
     if header is None:
         raise InputError(
-            f"`label` is {label!r} but {source} has no header. Pass the index of the column."
+            f"`label` is {shown(label)} but {source} has no header. Pass the index of the column."
         )
     found = header.count(label)
     if found != 1:
-        listed = ", ".join(repr(name) for name in header)
+        listed = cut(", ".join(shown(name, 40) for name in header[:100]), 400)
         raise InputError(
-            f"`label` is {label!r}, the name of {found} columns of {source}; one is needed. "
+            f"`label` is {shown(label)}, the name of {found} columns of {source}; one is needed. "
             f"The columns are {listed}."
         )
     return header.index(label)
@@ -136,9 +195,9 @@ def _numbers(row: _Row, names: list[str], source: str) -> list[float]:
     for name, cell in zip(names, cells, strict=True):
         value = _value(cell)
         if value is None or not math.isfinite(value):
-            what = repr(cell) if cell.strip() else "an empty cell"
+            what = shown(cell, 80) if cell.strip() else "an empty cell"
             raise InputError(
-                f"{source}, line {line}, column {name!r}: {what} is not a finite number. "
+                f"{source}, line {line}, column {shown(name, 80)}: {what} is not a finite number. "
                 "Training is undefined there. Correct it or drop the line."
             )
         values.append(value)

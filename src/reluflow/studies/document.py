@@ -16,17 +16,17 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from reluflow import spec
+from reluflow import spec, toml
 from reluflow.checks import choice, nearest
 from reluflow.errors import InputError
 from reluflow.theory import PAPERS
+from reluflow.wording import cut, printable, shown
 
 FIELDS = ("paper", "title", "log_scales")
 MAX_SCALES = 50
@@ -48,13 +48,9 @@ def load(path: str | PathLike[str], *, seed: int | None = None) -> Plan:
     """Read the study of a TOML file; ``seed`` replaces the file's."""
     file = Path(path)
     try:
-        try:
-            raw = tomllib.loads(spec.read_text(file))
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"this is not TOML ({error}). Correct that line.") from None
-        return build(raw, name=file.stem, folder=file.parent, seed=seed)
+        return build(toml.read(file), name=file.stem, folder=file.parent, seed=seed)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from error
+        raise InputError(f"{printable(path)}: {error}") from error
 
 
 def build(
@@ -102,17 +98,19 @@ def scale_label(log_scale: float) -> str:
 
 def _check_table(table: object) -> list[float]:
     if not isinstance(table, Mapping):
-        raise InputError(f"`$.study` is {table!r}. It must be a table. Write [study] above it.")
+        raise InputError(
+            f"`$.study` is {shown(table)}. It must be a table. Write [study] above it."
+        )
     for name in table:
         if name not in FIELDS:
             raise InputError(
-                f"unknown field `{name}` - at `$.study`. The fields are {', '.join(FIELDS)}."
-                f"{nearest(name, FIELDS)}"
+                f"unknown field `{cut(name, 80)}` - at `$.study`. The fields are "
+                f"{', '.join(FIELDS)}.{nearest(name, FIELDS)}"
             )
     if "paper" in table:
         choice(table["paper"], "$.study.paper", PAPERS)
     if not isinstance(table.get("title", ""), str):
-        raise InputError(f"`$.study.title` is {table['title']!r}. It must be text. Quote it.")
+        raise InputError(f"`$.study.title` is {shown(table['title'])}. It must be text. Quote it.")
     scales = table.get("log_scales", [])
     good = isinstance(scales, list) and all(
         isinstance(scale, int | float) and not isinstance(scale, bool) and math.isfinite(scale)
@@ -120,7 +118,7 @@ def _check_table(table: object) -> list[float]:
     )
     if not good or len(set(scales)) != len(scales) or len(scales) > MAX_SCALES:
         raise InputError(
-            f"`$.study.log_scales` is {scales!r}. It must be a list of at most {MAX_SCALES} "
+            f"`$.study.log_scales` is {shown(scales)}. It must be a list of at most {MAX_SCALES} "
             "different finite numbers, the natural logarithms of the scales. Change it."
         )
     return [float(scale) for scale in scales]

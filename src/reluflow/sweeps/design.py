@@ -15,6 +15,7 @@ from typing import Any
 from reluflow.checks import nearest, number, whole
 from reluflow.errors import InputError
 from reluflow.sweeps.point import canonical, derived_seed
+from reluflow.wording import shown
 
 Combination = dict[str, Any]
 KINDS = ("grid", "list", "random")
@@ -138,7 +139,9 @@ def read_design(table: Mapping[str, Any], seed: int) -> Design:
     if given == ["list"]:
         return _listed(table["list"])
     if not isinstance(table[given[0]], Mapping):
-        raise InputError(f"`$.sweep.{given[0]}` is {table[given[0]]!r}, not a table. Make it one.")
+        raise InputError(
+            f"`$.sweep.{given[0]}` is {shown(table[given[0]])}, not a table. Make it one."
+        )
     return _grid(table["grid"]) if given == ["grid"] else _random(table["random"], seed)
 
 
@@ -146,21 +149,25 @@ def _grid(table: Mapping[str, Any]) -> Grid:
     for path, values in table.items():
         where = f'$.sweep.grid."{path}"'
         if not isinstance(values, list) or not values:
-            raise InputError(f"`{where}` is {values!r}. Give a list of values, at least one.")
+            raise InputError(f"`{where}` is {shown(values)}. Give a list of values, at least one.")
         texts: set[str] = set()
         for value in values:
             if canonical(value) in texts:
-                raise InputError(f"`{where}` lists {value!r} twice. Remove one; use `repeats`.")
+                raise InputError(
+                    f"`{where}` lists {shown(value)} twice. Remove one; use `repeats`."
+                )
             texts.add(canonical(value))
     return Grid(dict(table))
 
 
 def _listed(entries: Any) -> Listed:
     if not isinstance(entries, list) or not entries:
-        raise InputError(f"`$.sweep.list` is {entries!r}. Write [[sweep.list]] tables.")
+        raise InputError(f"`$.sweep.list` is {shown(entries)}. Write [[sweep.list]] tables.")
     for k, entry in enumerate(entries):
         if not isinstance(entry, Mapping):
-            raise InputError(f"`$.sweep.list[{k}]` is {entry!r}, not a table. Give paths, values.")
+            raise InputError(
+                f"`$.sweep.list[{k}]` is {shown(entry)}, not a table. Give paths, values."
+            )
     return Listed([dict(entry) for entry in entries])
 
 
@@ -178,15 +185,16 @@ def _random(table: Mapping[str, Any], seed: int) -> Random:
 
 def _draw_of(rule: Any, where: str) -> tuple[str, list[Any]]:
     if not isinstance(rule, Mapping) or len(rule) != 1:
-        raise InputError(f"`{where}` is {rule!r}. Write it like {{ uniform = [0.0, 1.0] }}.")
+        raise InputError(f"`{where}` is {shown(rule)}. Write it like {{ uniform = [0.0, 1.0] }}.")
     kind, values = next(iter(rule.items()))
     if kind not in DRAWS:
         raise InputError(
-            f"`{where}` has {kind!r}; it must be one of {', '.join(DRAWS)}.{nearest(kind, DRAWS)}"
+            f"`{where}` has {shown(kind)}; it must be one of {', '.join(DRAWS)}."
+            f"{nearest(kind, DRAWS)}"
         )
     if not isinstance(values, list) or not values or (kind != "choice" and len(values) != 2):
         wanted = "a list of values" if kind == "choice" else "a pair, lowest and highest value"
-        raise InputError(f"`{where}.{kind}` is {values!r}. Give {wanted}.")
+        raise InputError(f"`{where}.{kind}` is {shown(values)}. Give {wanted}.")
     if kind == "choice":
         return kind, values
     name = f"{where}.{kind}"
@@ -196,5 +204,5 @@ def _draw_of(rule: Any, where: str) -> tuple[str, list[Any]]:
         floor = {"above": 0.0} if kind == "log_uniform" else {}
         low, high = (number(value, name, **floor) for value in values)  # type: ignore[assignment,arg-type]
     if low > high:
-        raise InputError(f"`{name}` is {values!r}; the lowest value comes first. Swap them.")
+        raise InputError(f"`{name}` is {shown(values)}; the lowest value comes first. Swap them.")
     return kind, [low, high]

@@ -16,6 +16,7 @@ from reluflow.network import Network
 from reluflow.sweeps import tasks
 from reluflow.sweeps.design import Combination, Design, Grid, Random
 from reluflow.sweeps.point import seeded
+from reluflow.wording import shown
 
 SECTIONS = ("data", "network", "loss", "engine")
 NUMBERS_LIMIT = 100_000  # of a file that each point carries along
@@ -38,7 +39,7 @@ def changed(base: Mapping[str, Any], combination: Combination) -> dict[str, Any]
             inner = table.setdefault(folder, {})
             if not isinstance(inner, dict):
                 raise InputError(
-                    f"`{path}` leads through `{folder}`, which is {inner!r} in the document. "
+                    f"`{path}` leads through `{folder}`, which is {shown(inner)} in the document. "
                     "Remove that value or shorten the path."
                 )
             table = inner
@@ -50,7 +51,7 @@ def name_of(raw: Mapping[str, Any], default: str) -> str:
     """The name of the document, or one made from its file; fit for a folder."""
     name = raw.get("name", default)
     if "name" in raw and not isinstance(name, str):
-        raise InputError(f"`$.name` is {name!r}. Give text.")
+        raise InputError(f"`$.name` is {shown(name)}. Give text.")
     return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip("._-")[:80] or "sweep"
 
 
@@ -114,8 +115,8 @@ def check(base: Mapping[str, Any], design: Design, carry: Carrier, seed: int) ->
             else:
                 spec.check(point.parameters)
         except InputError as error:
-            shown = ", ".join(f"{path} = {value!r}" for path, value in combination.items())
-            raise InputError(f"{place} ({shown or 'no changes'}): {error}") from None
+            changes = ", ".join(f"{k} = {shown(v, 80)}" for k, v in combination.items())
+            raise InputError(f"{place} ({changes or 'no changes'}): {error}") from None
 
 
 def _first(base: Mapping[str, Any], design: Design) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any
 
 from reluflow.checks import nearest, number
 from reluflow.errors import InputError
+from reluflow.wording import cut
+from reluflow.wording import shown as shown_value
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?B)\s*", re.IGNORECASE)
@@ -54,13 +56,13 @@ def read(table: Any) -> Limits | None:
         return None
     if not isinstance(table, Mapping) or not table:
         raise InputError(
-            f'`$.sweep.limits` is {table!r}. Write limits = {{ seconds = 60, memory = "2GB" }}, '
-            "or one of the two."
+            f"`$.sweep.limits` is {shown_value(table)}. Write "
+            'limits = { seconds = 60, memory = "2GB" }, or one of the two.'
         )
     for key in table:
         if key not in _FIELDS:
             raise InputError(
-                f"unknown field `{key}` - at `$.sweep.limits`. The fields are "
+                f"unknown field `{cut(key, 80)}` - at `$.sweep.limits`. The fields are "
                 f"{', '.join(_FIELDS)}.{nearest(key, _FIELDS)}"
             )
     return Limits(table.get("seconds"), table.get("memory"))
@@ -83,7 +85,8 @@ def _size(value: Any) -> int:
         found = _SIZE.fullmatch(value)
         if not found:
             raise InputError(
-                f'`limits.memory` is {value!r}, not a size. Give bytes, or text like "2GB".'
+                f"`limits.memory` is {shown_value(value)}, not a size. Give bytes, or text like "
+                '"2GB".'
             )
         value = int(float(found[1]) * _UNITS[found[2].upper()])
     return int(number(value, "limits.memory", above=0.0))

@@ -7,7 +7,6 @@ time, a host or a process, so equal points give equal bytes wherever they are co
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow import files
-from reluflow.errors import FileError, InputError
+from reluflow import files, run_file
+from reluflow.errors import InputError
 from reluflow.sweeps.point import Point
-from reluflow.trajectory import Status, Trajectory, load
+from reluflow.trajectory import Status, Trajectory, from_parts
+from reluflow.wording import shown
 
 # a stored run with status `failed`; a point that is `failed` raised an error and has no result
 FAILED_RUN = "failed_run"
-MEMORY_FOLDER = Path("/dev/shm")  # Linux: writing there costs no wait for a disk
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,8 @@ def encode(point: Point, outcome: Any) -> Encoded:
         }
         body = files.encode("result", fields, result.arrays)
     else:
-        body = _run_bytes(point, result.run)
+        named = {**result.run.provenance, "point": point.to_dict()}
+        body = replace(result.run, provenance=named).to_bytes()
     return Encoded(point, body, result.status, result.values, files.versions())
 
 
@@ -127,12 +127,7 @@ def read(path: Path) -> Result:
     """Read and check the file of a point; raises `FileError` if anything is wrong with it."""
     manifest, arrays = files.read(path)
     with files.contents(path):
-        if manifest["kind"] == "trajectory":
-            result = _result_of(load(path))
-        elif manifest["kind"] == "result":
-            result = _mapping(manifest["fields"], arrays)
-        else:
-            raise FileError(f"{path} holds a {manifest['kind']}, not a result. Remove it.")
+        result = _from_manifest(manifest, arrays)
         if result.point.id != path.stem:
             raise InputError(f"it belongs to the point {result.point.id}")
     return result
@@ -142,39 +137,24 @@ def decode(body: bytes, source: str) -> Result:
     """Read and check the bytes of a run file that is part of another file."""
     manifest, arrays = files.decode(body, None, source)
     with files.contents(source):
-        if manifest["kind"] == "result":
-            return _mapping(manifest["fields"], arrays)
-        folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
-        with tempfile.TemporaryDirectory(prefix="reluflow-", dir=folder) as scratch:
-            path = Path(scratch) / "run.rf"
-            path.write_bytes(body)
-            return _result_of(load(path))
+        return _from_manifest(manifest, arrays)
 
 
-def _result_of(run: Trajectory) -> Result:
-    point = Point.from_dict(run.provenance["point"])
-    made = dict(run.provenance.get("versions", {}))
-    return Result(point, run_values(run), run=run, versions=made)
+def _from_manifest(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Result:
+    fields = manifest["fields"]
+    if manifest["kind"] == "trajectory":
+        run = from_parts(fields, arrays)
+        point = Point.from_dict(run.provenance["point"])
+        made = run_file.versions(run.provenance)
+        return Result(point, run_values(run), run=run, versions=made)
+    if manifest["kind"] == "result":
+        return result_from_parts(fields, arrays)
+    raise InputError(f"it holds a {shown(manifest['kind'], 40)}, not a result")
 
 
-def _mapping(fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Result:
-    made = dict(fields.get("provenance", {}).get("versions", {}))
-    return Result(Point.from_dict(fields["point"]), dict(fields["values"]), arrays, versions=made)
-
-
-def _run_bytes(point: Point, run: Trajectory) -> bytes:
-    named = replace(run, provenance={**run.provenance, "point": point.to_dict()})
-    folder = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
-    try:
-        return _saved(named, folder)
-    except FileError:
-        if folder is None:
-            raise
-        return _saved(named, None)  # memory is short: a run may take 256 MB
-
-
-def _saved(run: Trajectory, folder: Path | None) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="reluflow-", dir=folder) as scratch:
-        path = Path(scratch) / "run.rf"
-        run.save(path)
-        return path.read_bytes()
+def result_from_parts(fields: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Result:
+    """The result in a file of kind ``result``."""
+    if not isinstance(fields["values"], dict):
+        raise InputError(f"`values` is {shown(fields['values'])}, not a mapping")
+    made = run_file.versions(fields.get("provenance", {}))
+    return Result(Point.from_dict(fields["point"]), fields["values"], arrays, versions=made)

@@ -111,7 +111,23 @@ def _parsed(content: bytes, offset: int) -> Span | None:
     if hashlib.sha256(view[offset:end]).digest() != view[end : end + _DIGEST]:
         return None
     begin = offset + _HEAD
-    return Span(offset, end + _DIGEST - offset, json.loads(content[begin : begin + header]))
+    row = _row(content[begin : begin + header])
+    return None if row is None else Span(offset, end + _DIGEST - offset, row)
+
+
+def _row(header: bytes) -> dict[str, Any] | None:
+    """The row in a record; None if it lacks what every row has."""
+    try:
+        row = json.loads(header)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+        return None
+    if row.get("status") == WITHDRAWN:
+        return row
+    wanted = {"task": str, "parameters": dict, "status": str, "values": dict, "versions": dict}
+    is_whole = all(isinstance(row.get(name), kind) for name, kind in wanted.items())
+    return row if is_whole and type(row.get("seed")) is int else None
 
 
 class Appender:

@@ -19,21 +19,21 @@ the point and the number of the trial, not on its place in the plan.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from reluflow import toml
 from reluflow.checks import nearest, whole
-from reluflow.errors import FileError, InputError
+from reluflow.errors import InputError
 from reluflow.sweeps import limits as limits_of
 from reluflow.sweeps.design import Design, read_design
 from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import SEED_BITS, Point, seeded
+from reluflow.wording import cut, printable
 
 LIMIT = 10_000_000
-SIZE_LIMIT_BYTES = 2**24
 _FIELDS = ("seed", "repeats", "limits", "grid", "list", "random")
 
 
@@ -111,9 +111,9 @@ class Plan:
         """The plan of a TOML file; ``seed`` replaces the seed of the sweep."""
         file = Path(path)
         try:
-            return cls.parse(_text(file), name=file.stem, folder=file.parent, seed=seed)
+            return cls._of_document(toml.read(file), name=file.stem, folder=file.parent, seed=seed)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from error
+            raise InputError(f"{printable(path)}: {error}") from error
 
     @classmethod
     def parse(
@@ -125,12 +125,14 @@ class Plan:
         seed: int | None = None,
     ) -> Plan:
         """The plan of a TOML text; files that it names are looked up in ``folder``."""
+        return cls._of_document(toml.parse(text), name=name, folder=folder, seed=seed)
+
+    @classmethod
+    def _of_document(
+        cls, raw: Mapping[str, Any], *, name: str, folder: Path | None, seed: int | None
+    ) -> Plan:
         from reluflow.sweeps import document
 
-        try:
-            raw = tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"this is not TOML ({error}). Correct that line.") from None
         table = _sweep_table(raw)
         own = table.get("seed", raw.get("seed", 0)) if seed is None else seed
         root = whole(own, "$.sweep.seed", at_least=0, at_most=2**SEED_BITS - 1)
@@ -173,24 +175,7 @@ def _sweep_table(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     for key in table:
         if key not in _FIELDS:
             raise InputError(
-                f"unknown field `{key}` - at `$.sweep`. The fields are {', '.join(_FIELDS)}."
-                f"{nearest(key, _FIELDS)}"
+                f"unknown field `{cut(key, 80)}` - at `$.sweep`. The fields are "
+                f"{', '.join(_FIELDS)}.{nearest(key, _FIELDS)}"
             )
     return table
-
-
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > SIZE_LIMIT_BYTES:
-            raise InputError(
-                f"the file has more than {SIZE_LIMIT_BYTES} bytes. It is no sweep; "
-                "keep large data in a CSV file and name it in [data]."
-            )
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"this is not text ({error}). Pass a TOML file in UTF-8.") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(f"cannot read {file} ({reason}). Check the path.") from None

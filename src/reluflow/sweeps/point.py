@@ -19,6 +19,7 @@ import numpy as np
 from reluflow.checks import whole
 from reluflow.errors import InputError
 from reluflow.sweeps import tasks
+from reluflow.wording import shown
 
 ID_DIGITS = 32
 SEED_BITS = 63  # a signed 64-bit integer of SQLite holds it
@@ -56,7 +57,7 @@ class Point:
         tasks.check_name(self.task)
         if not isinstance(self.parameters, Mapping):
             raise InputError(
-                f"`parameters` is {self.parameters!r}, not a mapping. Pass names with values."
+                f"`parameters` is {shown(self.parameters)}, not a mapping. Pass names with values."
             )
         object.__setattr__(self, "parameters", plain(self.parameters, "parameters"))
         seed = whole(self.seed, "seed", at_least=0, at_most=2**SEED_BITS - 1)
@@ -78,7 +79,9 @@ class Point:
         for name, kind in (("task", str), ("parameters", dict), ("seed", int)):
             value = stored[name]
             if not isinstance(value, kind):
-                raise InputError(f"`{name}` of a stored point is {value!r}. Recompute the point.")
+                raise InputError(
+                    f"`{name}` of a stored point is {shown(value)}. Recompute the point."
+                )
             object.__setattr__(point, name, value)
         return point
 
@@ -140,10 +143,10 @@ def plain(value: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         for name in value:
             if not isinstance(name, str):
-                raise InputError(f"`{path}` has the name {name!r}. Names are text. Rename it.")
+                raise InputError(f"`{path}` has the name {shown(name)}. Names are text. Rename it.")
         return {name: plain(inner, f"{path}.{name}") for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(inner, f"{path}[{k}]") for k, inner in enumerate(value)]
     raise InputError(
-        f"`{path}` is {value!r}, which no file can hold. Use text, numbers, lists, mappings."
+        f"`{path}` is {shown(value)}, which no file can hold. Use text, numbers, lists, mappings."
     )

@@ -1,0 +1,108 @@
+"""Do the numbers of a run fit each other: losses to networks, modes to the signs of the weights?
+
+A file whose arrays have the right shapes may still hold numbers that no training led to (a data set
+from elsewhere, a changed weight). Continued from such a record, an engine might go on for ever. So
+loading compares some records with what follows from them; `reluflow.verify` compares all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.dataset import Dataset
+from reluflow.errors import InputError
+from reluflow.losses import Loss, Square
+
+# engines keep these relations to 1e-9 or better; a file that was tampered with misses them by far
+TOL = 1e-5
+WORK = 3e7  # multiplications that loading may spend
+
+States = Mapping[str, NDArray[Any]]
+
+
+def check(
+    data: Dataset, loss: Loss, states: States, log_loss: Array, *, work: float = WORK
+) -> None:
+    """Raise `InputError` at the first record whose loss or modes are not those of its network."""
+    if "mode" in states:
+        _check_dead(states)
+    k, m, d = states["W"].shape
+    count = int(min(max(work / (m * data.n * d), 2), k))
+    for some in np.array_split(np.linspace(0, k - 1, count).astype(int), -(-count // 64)):
+        with np.errstate(all="ignore"):
+            _check_some(data, loss, states, log_loss, some)
+
+
+def _check_some(
+    data: Dataset, loss: Loss, states: States, log_loss: Array, some: NDArray[np.intp]
+) -> None:
+    a, W = states["a"][some], states["W"][some]
+    z = W @ data.X.T  # (records, neurons, points)
+    reach = np.linalg.norm(W, axis=2)[..., None] * np.linalg.norm(data.X, axis=1)
+    if "mode" in states:
+        _check_modes(states["mode"][some], z, reach * TOL + np.abs(a)[..., None] * TOL, some)
+    scale = states["log_scale"][some] + states["log_scale_out"][some]
+    outer = a * np.exp(scale)
+    h = np.einsum("kmn,km->kn", np.maximum(z, 0.0), outer)
+    # the size of the terms: their rounding is what is left of outputs that cancel
+    size = np.einsum("kmn,km->kn", reach, np.abs(outer))
+    # beyond these scales the factors leave the range of floats; below, ordinary weights count as 0
+    ordinary = np.abs(a) * reach.max(axis=2) < 1e50
+    clear = (scale < 600.0) & ((scale > -600.0) | ordinary)
+    for row, k in enumerate(some.tolist()):
+        if "mode" in states and not ((scale[row] < 600.0).all() and np.isfinite(size[row]).all()):
+            raise InputError(f"the outputs of record {k} leave the range of floats")
+        if clear[row].all() and np.isfinite(size[row]).all():
+            _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
+
+
+def _check_dead(states: States) -> None:
+    """A neuron that is inactive everywhere since its death feels no force: it stays as it is."""
+    dead = (states["mode"] == 0).all(axis=2)
+    dead = np.logical_and.accumulate(dead[::-1])[::-1]  # dead from here to the end
+    for name in ("a", "W", "log_scale", "log_scale_out"):
+        values = states[name].reshape(*dead.shape, -1)
+        with np.errstate(all="ignore"):
+            moved = np.abs(values[1:] - values[:-1]) > TOL * (1.0 + np.abs(values[-1]))
+        wrong = moved.any(axis=2) & dead[:-1]
+        if wrong.any():
+            k, neuron = (int(i) for i in np.unravel_index(wrong.argmax(), wrong.shape))
+            raise InputError(
+                f"`states.{name}` changes after record {k} for the dead neuron {neuron}"
+            )
+
+
+def _check_modes(
+    mode: NDArray[np.int8], z: Array, slack: NDArray[Any], some: NDArray[np.intp]
+) -> None:
+    """0 and 2 forbid positive pre-activations, 1 and 3 negative ones; 2 and 3 slide: both."""
+    wrong = (z > slack) & (mode != 1) | (z < -slack) & (mode != 0)
+    if wrong.any():
+        row, neuron, point = (int(i) for i in np.unravel_index(wrong.argmax(), wrong.shape))
+        raise InputError(
+            f"`states.mode` is {mode[row, neuron, point]} for neuron {neuron} and point {point} "
+            f"of record {some[row]}, whose weights say otherwise"
+        )
+
+
+def _check_loss(loss: Loss, h: Array, y: Array, size: Array, recorded: float, k: int) -> None:
+    """The recorded loss must be one that outputs within the rounding of ``h`` have."""
+    if np.isnan(recorded) or not np.isfinite(h).all():
+        return
+    found = loss.log_value(h, y)
+    if isinstance(loss, Square):
+        unit = np.exp(0.5 * loss.log_value_of_residual(np.abs(y) + size))
+        residuals = np.exp(0.5 * np.array([recorded, found]))
+        fits = abs(residuals[0] - residuals[1]) <= TOL * unit
+    else:  # the loss falls as margins grow
+        low, high = (loss.log_value(h + sign * TOL * size * y, y) for sign in (1.0, -1.0))
+        fits = low - TOL * (1.0 + abs(low)) <= recorded <= high + TOL * (1.0 + abs(high))
+    if not fits and not abs(found - recorded) <= TOL:
+        raise InputError(
+            f"record {k} has the log-loss {recorded:.9g}, but its network has {found:.9g}"
+        )
