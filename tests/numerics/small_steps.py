@@ -26,6 +26,7 @@ from . import hull
 
 STEPS = (1.6e-4, 8e-5, 4e-5, 2e-5, 1e-5)
 FINER = (5e-6, 2.5e-6, 1.25e-6)
+FINEST = (1e-6, 5e-7, 2.5e-7, 1e-7)  # where a neuron misses a plane by less than the larger steps
 NEAR = 1e-3  # of the size of the weights: agreement at the smallest step
 APART = 2e-3  # of the same: ends that differ
 NUDGE = 1e-8
@@ -34,7 +35,7 @@ ON_PLANE = 1e-12
 LAWS = {"square": 0, "exponential": 1, "logistic": 2}
 
 
-@numba.njit(cache=True)
+@numba.njit  # no cache: it would hold the name under which this module was imported
 def descend(X, y, a, W, law, kappa, hidden, h, t_end, first):
     """Weights after descent to ``t_end``, least norms on the way, and changes of sign.
 
@@ -254,7 +255,12 @@ def judge(problem, flow_end, branches=False):
             gaps.append(distance(ends[-1], flow_end))
             if _shrinks(steps, gaps):
                 return Verdict("agrees", tuple(gaps))
-    return _judge_branches(problem, begin, ends, gaps, (flow_end, branches))
+    verdict = _judge_branches(problem, begin, ends, gaps, (flow_end, branches))
+    if not verdict.good:
+        finest = [distance(end(problem, begin, h), flow_end) for h in FINEST]
+        if finest[-1] < 0.1 * NEAR and _shrinks(FINEST, finest):
+            return Verdict("agrees", (*gaps, *finest))
+    return verdict
 
 
 def _judge_branches(problem, begin, ends, gaps, claimed):
