@@ -129,8 +129,10 @@ class Phases:
                 break
             t *= 2.0
         if not ended:
-            slopes[chosen] = (end.log_norms - middle.log_norms) / (run.t[-1] - run.t[-2])
-            offsets[chosen] = (end.log_norms + depth) - slopes[chosen] * t
+            moves = np.isfinite(end.log_norms) & np.isfinite(middle.log_norms)  # not at zero
+            some, rise = chosen[moves], (end.log_norms[moves] - middle.log_norms[moves])
+            slopes[some] = rise / (run.t[-1] - run.t[-2])
+            offsets[some] = (end.log_norms[moves] + depth) - slopes[some] * t
         slopes[np.abs(slopes) <= ALIGNED * self.rate * FITTED] = 0.0
         self.u[chosen] = end.directions
         self.offsets[chosen] += offsets[chosen]

@@ -25,7 +25,7 @@ from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import State
+from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import ORDER, Attempt, Start, Stretch
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, BRANCH, SLIDE, Limits
@@ -181,19 +181,28 @@ class Controller:
         The clock of that moment is noted, with the forces there that say where it goes.
         """
         leaves = 2.0
+        known: dict[tuple[float, bytes], float] = {}  # neurons of one row go together
         for j in self._resting(at).tolist():
             a, row = float(at.state.a[j]), at.state.mode[j]
-            low, high = 0.0, 1.0
-            if self._crossroads(a, stretch.c[-1]).rests(row):
-                continue
-            for _ in range(40):
-                middle = 0.5 * (low + high)
-                stays = self._crossroads(a, _forces_at(stretch, middle)).rests(row)
-                low, high = (middle, high) if stays else (low, middle)
-            there = _forces_at(stretch, high)
-            self.leaving.setdefault(j, (at.state.clock + high * stretch.step, there))
-            leaves = min(leaves, high)
+            key = float(np.sign(a)), row.tobytes()
+            if key not in known:
+                known[key] = self._end_of_rest(a, row, stretch)
+            if known[key] <= 1.0:
+                there = _forces_at(stretch, known[key])
+                self.leaving[j] = at.state.clock + known[key] * stretch.step, there
+                leaves = min(leaves, known[key])
         return leaves
+
+    def _end_of_rest(self, a: float, row: Modes, stretch: Stretch) -> float:
+        """The share of a step at which a rest ends, by bisection; 2.0: it lasts."""
+        if self._crossroads(a, stretch.c[-1]).rests(row):
+            return 2.0
+        low, high = 0.0, 1.0
+        while (high - low) * stretch.boost > 0.1 * self.tol_event and high > 1e-14:
+            middle = 0.5 * (low + high)
+            stays = self._crossroads(a, _forces_at(stretch, middle)).rests(row)
+            low, high = (middle, high) if stays else (low, middle)
+        return high
 
     def _crossroads(self, a: float, c: Array) -> Crossroads:
         low, high = on_planes(c[None], self.problem.planes)

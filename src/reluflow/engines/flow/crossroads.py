@@ -13,22 +13,20 @@ is taken, and the run records a ``branch``.
 
 Numerics
 --------
-Piecewise linear, exact up to rounding; a handful of events. Realised patterns are enumerated, by
-angles where the planes span two dimensions and by edges otherwise; beyond `EDGES` edges directions
-are drawn, and a cell that none of them meets is left out of the hull.
+Piecewise linear, exact up to rounding; a handful of events. For the patterns that some direction
+realises see `cells`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations, product
-from math import comb
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.engines.flow.cells import corners, least_element, sectors
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import Modes
 from reluflow.kernels.flow import planes as kernel
@@ -38,14 +36,15 @@ from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 TINY = 1e-10
 # the cone flow is back at the place, or away from it, when it has shrunk or grown this much
 BACK, AWAY = 1e-7, 1e7
+# a spiral that takes very long: it leaves if it has grown this much
+GROWN = 1e3
 # a neuron rests until the least pull is this share of the forces: it grows from zero, so what is
 # missed by then is of second order, and its direction is well above rounding
 REST = 1e-6
-# planes that span three dimensions or more: up to so many edges are looked at, all of them; beyond,
-# so many directions are drawn
-EDGES, DIRECTIONS = 2000, 4096
 # starts beside the one of arrival, to see whether they lead elsewhere
 BESIDE = 6
+# cells from which a neuron at rest is tried
+STARTS = 12
 
 
 class Way(NamedTuple):
@@ -70,41 +69,124 @@ class Crossroads:
 
     def choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """Modes at the planes ``on``, from modes elsewhere and the direction of arrival."""
-        gram = self.problem.planes.gram
-        if kernel.independent(gram, np.flatnonzero(on)):
+        way = self._turn(row, on, direction)
+        if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)) or not _is_back(
+            way, on
+        ):
+            return way
+        return self._way_out(row, on) or way
+
+    def _turn(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
+        """The same, if a neuron that comes back once rests."""
+        if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             return self._independent(row, on, direction)
+        start = direction
         if direction is None or self._across(on, direction).max(initial=0.0) <= TINY:
             least = self.least(row, on)
             if np.linalg.norm(least) <= TINY * self._noise():
                 return Way(np.where(on, SLIDE, row).astype(np.int8), True, None)
-            direction = self.a * least
-        direction = direction / np.linalg.norm(direction)
-        way = self._follow(row, on, direction)
+            start = self.a * least
+        assert start is not None
+        start = start / np.linalg.norm(start)
+        way = self._follow(row, on, start)
+        return way._replace(unique=way.unique and self._alike(row, on, start, way))
+
+    def _alike(self, row: Modes, on: NDArray[np.bool_], start: Array, way: Way) -> bool:
+        """Whether starts beside the one of a way, past the place or before it, lead to the same.
+
+        Descent arrives beside its way by a step. From before the place some come to it again.
+        """
         rng = np.random.default_rng(0)
-        for _ in range(BESIDE if way.unique else 0):
-            aside = rng.normal(size=len(direction)) / np.sqrt(len(direction))
-            other = self._follow(row, on, direction + aside)
-            if not np.array_equal(other.row, way.row):
-                return way._replace(unique=False)
-        return way
+        for k in range(2 * BESIDE if way.unique else 0):
+            past = k < BESIDE
+            aside = rng.normal(size=len(start)) / np.sqrt(len(start))
+            other = self._follow(row, on, (start if past else -start) + aside)
+            if not np.array_equal(other.row, way.row) and (past or not _is_back(other, on)):
+                return False
+        return True
+
+    def _way_out(self, row: Modes, on: NDArray[np.bool_], starts: int = STARTS) -> Way | None:
+        """A way that leaves for good, from a direction in any cell; None if all come back.
+
+        Descent at rest hovers around the place, at a distance of the order of its step and in all
+        directions by turns: it stays only if it comes back from all of them.
+        """
+        basis, _, directions = self._cells(on)
+        some = directions[:: max(1, len(directions) // starts)][:starts]
+        ways = [
+            way for inside in some if self._leaves(way := self._follow(row, on, basis @ inside), on)
+        ]
+        if not ways:
+            return None
+        alike = all(np.array_equal(way.row, ways[0].row) and way.unique for way in ways)
+        return ways[0]._replace(unique=alike)
 
     def least(self, row: Modes, on: NDArray[np.bool_]) -> Array:
         """The least element of the hull of pulls over the patterns at ``on`` that are realised.
 
         Only the part across the planes: along them a neuron moves freely.
         """
-        planes = self.problem.planes
-        basis, sides = self._cells(on)
-        away = ~on
-        f = np.where(row == ABOVE, self.high, self.low)[away]
+        basis, sides, _ = self._cells(on)
         here = np.where(sides, self.high[on], self.low[on])
-        pulls = f @ planes.U[away] + here @ planes.U[on]
+        pulls = self._base(row, on) + here @ self.problem.planes.U[on]
         return np.asarray(least_element(pulls @ basis) @ basis.T)
 
     def rests(self, row: Modes) -> bool:
         """Whether a neuron that slides on dependent planes may stay on all of them."""
         on = row == SLIDE
-        return bool(np.linalg.norm(self.least(row, on)) <= REST * self._noise())
+        if np.linalg.norm(self.least(row, on)) > REST * self._noise():
+            return False
+        if self._has_exit(row, on):
+            return False
+        starts = 1 if self._cells(on)[0].shape[1] == 2 else STARTS  # any start finds a spiral
+        return self._way_out(row, on, starts) is None
+
+    def _has_exit(self, row: Modes, on: NDArray[np.bool_]) -> bool:
+        """Whether in some cell the pull stays inside the cell, or nothing is active.
+
+        In two dimensions also whether it slides outwards on some ray: what is left are spirals.
+        """
+        basis, sides, _ = self._cells(on)
+        normals = self.problem.planes.U[on] @ basis
+        base = self._base(row, on) @ basis
+        f = np.where(sides, self.high[on], self.low[on])
+        across = self.a * (base + f @ normals)
+        rate = np.where(sides, 1.0, -1.0) * (across @ normals.T)
+        speed = np.linalg.norm(across, axis=1)
+        strong = REST * self._noise() * abs(self.a)
+        inside = (rate >= -TINY * speed[:, None]).all(axis=1) & (speed > strong)
+        if inside.any() or (~f.any(axis=1)).any():
+            return True
+        return normals.shape[1] == 2 and self._slides_out(normals, base, on, strong)
+
+    def _slides_out(
+        self, normals: Array, base: Array, on: NDArray[np.bool_], strong: float
+    ) -> bool:
+        """Whether a ray in the plane attracts from both sides and leads away."""
+        rays = np.column_stack([-normals[:, 1], normals[:, 0]])
+        rays = np.concatenate([rays, -rays])
+        own = np.concatenate([np.arange(len(normals))] * 2)
+        others = np.where(rays @ normals.T > 0.0, self.high[on], self.low[on])
+        others[np.arange(len(own)), own] = 0.0
+        beside = base + others @ normals
+        above = self.a * (beside + self.high[on][own, None] * normals[own])
+        below = self.a * (beside + self.low[on][own, None] * normals[own])
+        falls, rises = ((v * normals[own]).sum(axis=1) for v in (above, below))
+        attracts = (falls <= 0.0) & (rises >= 0.0) & (rises - falls > 0.0)
+        share = rises / np.where(attracts, rises - falls, 1.0)
+        along = share[:, None] * above + (1.0 - share)[:, None] * below
+        return bool((attracts & ((along * rays).sum(axis=1) > strong)).any())
+
+    def _leaves(self, way: Way, on: NDArray[np.bool_]) -> bool:
+        """Whether a way leads off: a pull that is left, or nothing active (it dies there).
+
+        Pulls that cancel to rounding hold a neuron where it is.
+        """
+        if _is_back(way, on):
+            return False
+        f = kernel.multipliers(self.low, self.high, way.row, self.problem.planes.gram)
+        across = np.linalg.norm(self.problem.planes.U[on] @ (f @ self.problem.planes.U))
+        return bool(across > REST * self._noise() or not f[on].any())
 
     # ------------------------------------------------------------------ the cone flow
 
@@ -118,8 +200,8 @@ class Crossroads:
         row[on & ~near] = np.where(z > 0, ABOVE, BELOW)[on & ~near]
         unique = True
         if near.any():
-            row, unique, _ = self.choose(row, near, None)
-        begun = np.linalg.norm(U[on] @ place)
+            row, unique, _ = self._turn(row, near, None)
+        begun = size = np.linalg.norm(U[on] @ place)
         for _ in range(40 * len(on) + 40):
             velocity = self.a * self._pull(row)
             # the side of a plane it is on is that of its row: a product at rounding has any sign
@@ -132,15 +214,17 @@ class Crossroads:
             time = float(np.min(-z[falls] / rate[falls]))
             place = place + time * velocity
             size = np.linalg.norm(U[on] @ place)
-            if size <= BACK * begun:
+            hit = falls & (np.abs(z + time * rate) <= TINY * (np.abs(z) + size))
+            met = hit | (on & (row == SLIDE))
+            if size <= BACK * begun or np.array_equal(met, on):
                 return Way(np.where(on, SLIDE, row).astype(np.int8), unique, None)
             if size >= AWAY * begun:
                 return Way(row, unique, place / np.linalg.norm(place))
-            hit = falls & (np.abs(z + time * rate) <= TINY * (np.abs(z) + size))
-            held = on & (row == SLIDE)
-            row, one, _ = self.choose(row, hit | held, velocity)
+            row, one, _ = self._turn(row, met, velocity)
             unique = unique and one
-        return Way(row, False, place / np.linalg.norm(place))
+        if size >= GROWN * begun:
+            return Way(row, False, place / np.linalg.norm(place))
+        return Way(np.where(on, SLIDE, row).astype(np.int8), unique, None)
 
     def _independent(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """The rule of independent planes; see `kernels.flow.planes.decide`."""
@@ -154,6 +238,11 @@ class Crossroads:
         return Way(row, outcome != kernel.TIE, None)
 
     # ------------------------------------------------------------------ pulls and patterns
+
+    def _base(self, row: Modes, on: NDArray[np.bool_]) -> Array:
+        """The pull of all planes but ``on``."""
+        f = np.where(row == ABOVE, self.high, self.low)[~on]
+        return np.asarray(f @ self.problem.planes.U[~on])
 
     def _pull(self, row: Modes) -> Array:
         planes = self.problem.planes
@@ -172,8 +261,8 @@ class Crossroads:
         size = float(np.linalg.norm(direction)) + 1e-300
         return np.asarray(np.abs(self.problem.planes.U[on] @ direction) / size)
 
-    def _cells(self, on: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
-        """Basis of the normals of ``on``, and the sides (k, ..) that some direction is on.
+    def _cells(self, on: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_], Array]:
+        """Basis of the normals of ``on``, the sides (k, ..) that some direction is on, that one.
 
         They depend on the planes alone and are found once.
         """
@@ -181,88 +270,11 @@ class Crossroads:
         if key not in self.problem.cells:
             basis = self._span(on)
             normals = self.problem.planes.U[on] @ basis
-            directions = _sectors(normals) if normals.shape[1] <= 2 else _corners(normals)
-            sides = np.unique(directions @ normals.T > 0.0, axis=0)
-            self.problem.cells[key] = basis, sides
+            directions = sectors(normals) if normals.shape[1] <= 2 else corners(normals)
+            sides, first = np.unique(directions @ normals.T > 0.0, axis=0, return_index=True)
+            self.problem.cells[key] = basis, sides, directions[first]
         return self.problem.cells[key]
 
 
-def _sectors(normals: Array) -> Array:
-    """One direction in each sector into which lines with these normals cut the plane."""
-    if normals.shape[1] == 1:
-        return np.array([[1.0], [-1.0]])
-    turns = np.arctan2(normals[:, 1], normals[:, 0]) + 0.5 * np.pi
-    edges = np.sort(np.concatenate([turns, turns + np.pi]) % (2.0 * np.pi))
-    gaps = np.diff(np.append(edges, edges[0] + 2.0 * np.pi))
-    middle = (edges + 0.5 * gaps)[gaps > 1e-13]
-    return np.column_stack([np.cos(middle), np.sin(middle)])
-
-
-def _corners(normals: Array) -> Array:
-    """Directions in all cells of planes through the origin that span three dimensions or more.
-
-    Every cell has an edge, where all planes but one dimension's worth meet: the directions beside
-    an edge, on all sides of its planes, are in all cells. Beyond `EDGES` edges some are drawn.
-    """
-    k, r = normals.shape
-    rng = np.random.default_rng(0)
-    if comb(k, r - 1) > EDGES:
-        return rng.normal(size=(DIRECTIONS, r))
-    signs = np.array(list(product((-1.0, 1.0), repeat=r - 1)))
-    found = [rng.normal(size=(64, r))]
-    for some in combinations(range(k), r - 1):
-        own = normals[list(some)]
-        _, sizes, basis = np.linalg.svd(own)
-        if sizes[-1] > 1e-9:
-            aside = 1e-6 * signs @ np.linalg.pinv(own).T
-            found += [basis[-1] + aside, aside - basis[-1]]
-    return np.concatenate(found)
-
-
-def least_element(points: Array) -> Array:
-    """The point of least norm in the convex hull of ``points`` (k, r): Wolfe's algorithm.
-
-    Numerics
-    --------
-    Finite; ends when no point is nearer to the origin along the one found than 1e-12 of the
-    largest squared norm. Wolfe, Finding the nearest point in a polytope, 1976.
-    """
-    scale = float((points**2).sum(axis=1).max())
-    if scale == 0.0:
-        return np.zeros(points.shape[1])
-    chosen = [int((points**2).sum(axis=1).argmin())]
-    weights = np.ones(1)
-    for _ in range(50 * len(points) + 50):
-        x = weights @ points[chosen]
-        best = int((points @ x).argmin())
-        if points[best] @ x > x @ x - 1e-12 * scale or best in chosen:
-            break
-        chosen.append(best)
-        weights = np.append(weights, 0.0)
-        while True:
-            affine = _affine_least(points[chosen])
-            if affine.min() > 1e-14:
-                weights = affine
-                break
-            falls = affine < weights
-            share = float(np.min(weights[falls] / (weights - affine)[falls], initial=1.0))
-            weights = weights + share * (affine - weights)
-            keep = weights > 1e-14
-            if keep.all() or not keep.any():
-                break
-            chosen = [c for c, k in zip(chosen, keep, strict=True) if k]
-            weights = weights[keep] / weights[keep].sum()
-    return np.asarray(weights @ points[chosen])
-
-
-def _affine_least(points: Array) -> Array:
-    """Weights, of sum one, of the least point in the affine hull."""
-    k = len(points)
-    matrix = np.ones((k + 1, k + 1))
-    matrix[0, 0] = 0.0
-    matrix[1:, 1:] = points @ points.T
-    scale = max(float(np.trace(matrix[1:, 1:])) / k, 1e-300)
-    matrix[1:, 1:] /= scale
-    right = np.zeros(k + 1)
-    right[0] = 1.0
-    return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-14)[0][1:])
+def _is_back(way: Way, on: NDArray[np.bool_]) -> bool:
+    return bool((way.row[on] == SLIDE).all())

@@ -69,34 +69,45 @@ def flow(
     _check_network(data, net, train)
     problem = Problem(data, net, loss, train)
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
+    run = _begun(problem, earlier, rtol, inside, stops.t_end)
+    records = Records(problem, count, earlier)
+    ending = _driven(run, records, progress, on_interrupt)
+    trajectory = records.pack(run, ending, {"train": train, "rtol": rtol})
+    return trajectory if times is None else at_times(trajectory, times)
+
+
+def _begun(
+    problem: Problem, earlier: Trajectory | None, rtol: float, inside: Stops, t_end: float
+) -> Flow:
+    """A run at its start, or at the end of an earlier one; ``inside``: stops in natural units."""
     if earlier is None:
         run = Flow(problem, start(problem), rtol, inside)
         run.start_modes()
-    else:
-        state = restore(problem, earlier, len(earlier.t) - 1)
-        if np.isfinite(stops.t_end) and inside.t_end <= state.t:
-            raise InputError(
-                f"`t_end` is {stops.t_end:g} but the run has reached {earlier.t[-1]:g}. "
-                "Give a later time."
-            )
-        run = Flow(problem, state, rtol, inside)
-    records = Records(problem, count, earlier)
+        return run
+    state = restore(problem, earlier, len(earlier.t) - 1)
+    if np.isfinite(t_end) and inside.t_end <= state.t:
+        raise InputError(
+            f"`t_end` is {t_end:g} but the run has reached {earlier.t[-1]:g}. Give a later time."
+        )
+    return Flow(problem, state, rtol, inside)
+
+
+def _driven(run: Flow, records: Records, progress: bool, on_interrupt: str) -> Ending:
+    """Drive a run to its end, with a bar, and deaf to signals inside steps."""
+    log_unit = run.problem.units.log_time
     with bar(progress, "gradient flow") as update, interrupts.deferred() as pending:
 
         def tick(log_t: float, log_loss: float) -> None:
-            log_t += problem.units.log_time
-            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+            update(run.counters.steps, f"log t {log_t + log_unit:.4g}, log loss {log_loss:.6g}")
             pending.check()
 
         try:
-            ending = run.run(records.add, tick)
+            return run.run(records.add, tick)
         except KeyboardInterrupt:
             if on_interrupt == "raise" or records.last is None:
                 raise
             pending.answer()
-            ending = Ending(Status.INTERRUPTED, np.nan, "a signal stopped it")
-    trajectory = records.pack(run, ending, {"train": train, "rtol": rtol})
-    return trajectory if times is None else at_times(trajectory, times)
+            return Ending(Status.INTERRUPTED, np.nan, "a signal stopped it")
 
 
 def _check_network(data: Dataset, net: Network, train: str) -> None:
