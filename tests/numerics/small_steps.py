@@ -258,7 +258,7 @@ def judge(problem, flow_end, branches=False):
     verdict = _judge_branches(problem, begin, ends, gaps, (flow_end, branches))
     if not verdict.good:
         finest = [distance(end(problem, begin, h), flow_end) for h in FINEST]
-        if finest[-1] < 0.1 * NEAR and _shrinks(FINEST, finest):
+        if _shrinks(FINEST, finest):
             return Verdict("agrees", (*gaps, *finest))
     return verdict
 

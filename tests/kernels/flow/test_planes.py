@@ -140,7 +140,14 @@ def test_two_sided_planes_follow_the_least_element_over_theta(seed):
     theta = box_by_enumeration(base, (high - low)[held], planes.U[held])
     expected = side.astype(int)
     expected[held] = [SLIDE if 1e-9 < v < 1 - 1e-9 else round(v) for v in theta]
-    assert decide(a, row, on, arrival, low, high, planes.gram) == PLAIN
+    # it stops at a plane while it passes one whose two sides push apart: more than one way
+    g = base + (theta * (high - low)[held]) @ planes.U[held]
+    unclear = False
+    for p in np.flatnonzero(on & ~attracts & (a * (high - low) > 0)):
+        others = g @ planes.U[p] - (high if side[p] else low)[p]
+        unclear = unclear or a * (others + high[p]) > 0 > a * (others + low[p])
+    outcome = TIE if unclear and (expected[held] == SLIDE).any() else PLAIN
+    assert decide(a, row, on, arrival, low, high, planes.gram) == outcome
     np.testing.assert_array_equal(row, expected)
 
 

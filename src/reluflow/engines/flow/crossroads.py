@@ -43,8 +43,6 @@ GROWN = 1e3
 REST = 1e-6
 # starts beside the one of arrival, to see whether they lead elsewhere
 BESIDE = 6
-# cells from which a neuron at rest is tried
-STARTS = 12
 
 
 class Way(NamedTuple):
@@ -74,14 +72,14 @@ class Crossroads:
             way, on
         ):
             return way
-        return self._way_out(row, on) or way
+        return self._way_out(row, on, direction) or way
 
     def _turn(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """The same, if a neuron that comes back once rests."""
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             return self._independent(row, on, direction)
         start = direction
-        if direction is None or self._across(on, direction).max(initial=0.0) <= TINY:
+        if direction is None or self._meets(on, direction) <= TINY:
             least = self.least(row, on)
             if np.linalg.norm(least) <= TINY * self._noise():
                 return Way(np.where(on, SLIDE, row).astype(np.int8), True, None)
@@ -105,28 +103,32 @@ class Crossroads:
                 return False
         return True
 
-    def _way_out(self, row: Modes, on: NDArray[np.bool_], starts: int = STARTS) -> Way | None:
-        """A way that leaves for good, from a direction in any cell; None if all come back.
+    def _way_out(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way | None:
+        """A way that leaves for good from where descent hovers around the place; None if none does.
 
-        Descent at rest hovers around the place, at a distance of the order of its step and in all
-        directions by turns: it stays only if it comes back from all of them.
+        Its steps, in frozen forces, have no scale: small ones do the same nearer to the place. It
+        visits some directions by turns, and goes by the first way that leads off one of them.
         """
-        basis, _, directions = self._cells(on)
-        some = directions[:: max(1, len(directions) // starts)][:starts]
-        ways = [
-            way for inside in some if self._leaves(way := self._follow(row, on, basis @ inside), on)
-        ]
-        if not ways:
-            return None
-        alike = all(np.array_equal(way.row, ways[0].row) and way.unique for way in ways)
-        return ways[0]._replace(unique=alike)
+        U = np.ascontiguousarray(self.problem.planes.U[on])
+        some = np.random.default_rng(0).normal(size=U.shape[1])
+        start = some if direction is None else np.asarray(direction)
+        low, high = self.a * self.low[on], self.a * self.high[on]
+        unit = 1.0 / (abs(self.a) * self._noise())
+        base = self.a * self._across(on, self._base(row, on))
+        for place in kernel.hover(
+            start / np.linalg.norm(start), unit * base, unit * low, unit * high, U
+        ):
+            way = self._follow(row, on, place)
+            if self._leaves(way, on):
+                return way._replace(unique=False)
+        return None
 
     def least(self, row: Modes, on: NDArray[np.bool_]) -> Array:
         """The least element of the hull of pulls over the patterns at ``on`` that are realised.
 
         Only the part across the planes: along them a neuron moves freely.
         """
-        basis, sides, _ = self._cells(on)
+        basis, sides = self._cells(on)
         here = np.where(sides, self.high[on], self.low[on])
         pulls = self._base(row, on) + here @ self.problem.planes.U[on]
         return np.asarray(least_element(pulls @ basis) @ basis.T)
@@ -136,46 +138,7 @@ class Crossroads:
         on = row == SLIDE
         if np.linalg.norm(self.least(row, on)) > REST * self._noise():
             return False
-        if self._has_exit(row, on):
-            return False
-        starts = 1 if self._cells(on)[0].shape[1] == 2 else STARTS  # any start finds a spiral
-        return self._way_out(row, on, starts) is None
-
-    def _has_exit(self, row: Modes, on: NDArray[np.bool_]) -> bool:
-        """Whether in some cell the pull stays inside the cell, or nothing is active.
-
-        In two dimensions also whether it slides outwards on some ray: what is left are spirals.
-        """
-        basis, sides, _ = self._cells(on)
-        normals = self.problem.planes.U[on] @ basis
-        base = self._base(row, on) @ basis
-        f = np.where(sides, self.high[on], self.low[on])
-        across = self.a * (base + f @ normals)
-        rate = np.where(sides, 1.0, -1.0) * (across @ normals.T)
-        speed = np.linalg.norm(across, axis=1)
-        strong = REST * self._noise() * abs(self.a)
-        inside = (rate >= -TINY * speed[:, None]).all(axis=1) & (speed > strong)
-        if inside.any() or (~f.any(axis=1)).any():
-            return True
-        return normals.shape[1] == 2 and self._slides_out(normals, base, on, strong)
-
-    def _slides_out(
-        self, normals: Array, base: Array, on: NDArray[np.bool_], strong: float
-    ) -> bool:
-        """Whether a ray in the plane attracts from both sides and leads away."""
-        rays = np.column_stack([-normals[:, 1], normals[:, 0]])
-        rays = np.concatenate([rays, -rays])
-        own = np.concatenate([np.arange(len(normals))] * 2)
-        others = np.where(rays @ normals.T > 0.0, self.high[on], self.low[on])
-        others[np.arange(len(own)), own] = 0.0
-        beside = base + others @ normals
-        above = self.a * (beside + self.high[on][own, None] * normals[own])
-        below = self.a * (beside + self.low[on][own, None] * normals[own])
-        falls, rises = ((v * normals[own]).sum(axis=1) for v in (above, below))
-        attracts = (falls <= 0.0) & (rises >= 0.0) & (rises - falls > 0.0)
-        share = rises / np.where(attracts, rises - falls, 1.0)
-        along = share[:, None] * above + (1.0 - share)[:, None] * below
-        return bool((attracts & ((along * rays).sum(axis=1) > strong)).any())
+        return self._way_out(row, on, None) is None
 
     def _leaves(self, way: Way, on: NDArray[np.bool_]) -> bool:
         """Whether a way leads off: a pull that is left, or nothing active (it dies there).
@@ -257,12 +220,18 @@ class Crossroads:
         _, sizes, basis = np.linalg.svd(self.problem.planes.U[on], full_matrices=False)
         return np.asarray(basis[sizes > 1e-7 * sizes[0]].T)
 
-    def _across(self, on: NDArray[np.bool_], direction: Array) -> Array:
-        size = float(np.linalg.norm(direction)) + 1e-300
-        return np.asarray(np.abs(self.problem.planes.U[on] @ direction) / size)
+    def _across(self, on: NDArray[np.bool_], vector: Array) -> Array:
+        """The part of a vector across the planes ``on``."""
+        basis = self._cells(on)[0]
+        return np.asarray(basis @ (basis.T @ vector))
 
-    def _cells(self, on: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_], Array]:
-        """Basis of the normals of ``on``, the sides (k, ..) that some direction is on, that one.
+    def _meets(self, on: NDArray[np.bool_], direction: Array) -> float:
+        """The largest sine at which a direction meets the planes ``on``."""
+        size = float(np.linalg.norm(direction)) + 1e-300
+        return float(np.abs(self.problem.planes.U[on] @ direction).max(initial=0.0)) / size
+
+    def _cells(self, on: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Basis of the normals of ``on``, and the sides (k, ..) that some direction is on.
 
         They depend on the planes alone and are found once.
         """
@@ -271,8 +240,8 @@ class Crossroads:
             basis = self._span(on)
             normals = self.problem.planes.U[on] @ basis
             directions = sectors(normals) if normals.shape[1] <= 2 else corners(normals)
-            sides, first = np.unique(directions @ normals.T > 0.0, axis=0, return_index=True)
-            self.problem.cells[key] = basis, sides, directions[first]
+            sides = np.unique(directions @ normals.T > 0.0, axis=0)
+            self.problem.cells[key] = basis, sides
         return self.problem.cells[key]
 
 

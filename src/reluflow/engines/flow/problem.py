@@ -60,7 +60,7 @@ class Problem:
         if self.is_square:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
         logistic = loss.name == "logistic"
-        self.cells: dict[bytes, tuple[Array, NDArray[np.bool_], Array]] = {}  # see `crossroads`
+        self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
 
     def forces(self, h: Array) -> Array:

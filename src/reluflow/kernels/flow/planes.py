@@ -176,13 +176,24 @@ def decide(
         for q in range(count):
             sub[p, q] = gram[held[p], held[q]]
     box_weights(base, force, sub, theta[:count])
+    stops = False
     for p in range(count):
+        stops = stops or (row[held[p]] != SLIDE and EDGE < theta[p] < 1.0 - EDGE)
         if theta[p] <= EDGE:
             row[held[p]] = BELOW
         elif theta[p] >= 1.0 - EDGE:
             row[held[p]] = ABOVE
         else:
             row[held[p]] = SLIDE
+    if stops and len(planes) > count:
+        f = multipliers(low, high, row, gram)
+        for k in range(len(planes)):
+            p = planes[k]
+            # where it stops at one plane, the way it came no longer says how it passes another
+            if row[p] == SLIDE or a * (high[p] - low[p]) <= 0.0 or arrival[p] == 0.0:
+                continue
+            if _direction(a, p, f, low, high, gram) == 0.0:
+                outcome = TIE
     return outcome
 
 
@@ -290,3 +301,30 @@ def land(w: Array, on: NDArray[Any], planes: Planes) -> None:
                 w[r] -= part * planes.U[held[p], r]
     if np.abs(w).max() <= 1e-14 * before:
         w[:] = 0.0
+
+
+# steps between the places of descent that are looked at, and how many; odd: it may have cycles
+HOVER, LOOKS = 307, 5
+
+
+@njit(cache=True, nogil=True)
+def hover(start: Array, base: Array, low: Array, high: Array, U: Array) -> Array:
+    """Places (LOOKS, d) that descent with steps of one visits, from ``start``.
+
+    It moves by ``base`` and by ``high`` of the planes ``U`` it is above, ``low`` of the others.
+    """
+    w, step = start.copy(), np.empty(len(start))
+    places = np.empty((LOOKS, len(start)))
+    for k in range(LOOKS):
+        for _ in range(HOVER):
+            step[:] = base
+            for p in range(len(U)):
+                z = 0.0
+                for q in range(len(w)):
+                    z += U[p, q] * w[q]
+                f = high[p] if z > 0.0 else low[p]
+                for q in range(len(w)):
+                    step[q] += f * U[p, q]
+            w += step
+        places[k] = w
+    return places
