@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -88,9 +89,12 @@ def test_the_point_under_way_is_named_while_the_sweep_runs_and_after_a_kill(tmp_
         while f"s: {guilty}" not in told(work, store) and time.monotonic() < limit:
             time.sleep(0.1)
         text = told(work, store)
+        children = psutil.Process(process.pid).children(recursive=True)
     finally:
         process.kill()
         process.wait()
+    psutil.wait_procs(children, timeout=30)
+    assert not any(child.is_running() for child in children), "a worker that hangs lives on"
     assert text.startswith("hangs: ")
     assert " of 4 points done, 0 failed, 0 set aside, " in text
     assert f"process {process.pid} on {socket.gethostname()} computes it" in text
