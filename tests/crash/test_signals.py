@@ -36,9 +36,9 @@ def interrupt(process, delay, number):
     return took
 
 
-def survive(folder, work, *, signals, workers):
+def survive(folder, work, *, signals, workers, seed):
     """Interrupt and resume; how long each end took."""
-    generator, store, log, took = random.Random(signals), folder / "store", folder / "log", []
+    generator, store, log, took = random.Random(seed), folder / "store", folder / "log", []
     task, points = ("square", len(work)) if workers else ("train", len(work))
     for k in range(signals):
         stored, before = contents(store), len(computed(log))
@@ -67,6 +67,6 @@ def survive(folder, work, *, signals, workers):
 )
 def test_a_sweep_stopped_by_signals_is_resumed(tmp_path, workers, signals, points):
     work = plan("square", points, pause=0.003) if workers else training(points)
-    took = survive(tmp_path, work, signals=signals, workers=workers)
+    took = survive(tmp_path, work, signals=signals, workers=workers, seed=0)
     print(f"{len(took)} signals, the slowest end after {max(took):.2f} s (aim: 2)")
     assert len(took) >= signals // 2

@@ -108,8 +108,23 @@ def same(engine, found, calm):
     return ends.status == wanted.status
 
 
+def survive(folder, *, engine, width, size, signals, seed):
+    """Stop a run by signals, and another when it has ended; each ends like a calm one."""
+    file, name = document(folder, engine, width, size), f"{engine}.rf"
+    ended(start(file, folder / "calm"))
+    generator, took, saved, rounds = random.Random(seed), [], 0, 0
+    while len(took) < signals:
+        out = folder / str(rounds)
+        more, reached = disturbed(file, out, signals - len(took), generator)
+        assert same(engine, out / name, folder / "calm" / name)
+        took, saved, rounds = [*took, *more], saved + sum(t >= 0 for t in reached), rounds + 1
+    print(f"{signals} signals in {rounds} runs, {saved} after something could be saved")
+    print(f"the slowest end after {max(took):.2f} s (aim: 2)")
+    return took
+
+
 @pytest.mark.parametrize(
-    ("engine", "width", "size", "wanted"),
+    ("engine", "width", "size", "signals"),
     [
         ("descent", 40, 800_000, 4),
         ("flow", 800, 0, 4),
@@ -117,17 +132,8 @@ def same(engine, found, calm):
         pytest.param("flow", 4000, 0, 200, marks=LONG),
     ],
 )
-def test_a_run_stopped_by_signals_goes_on(tmp_path, engine, width, size, wanted):
-    file, name = document(tmp_path, engine, width, size), f"{engine}.rf"
-    ended(start(file, tmp_path / "calm"))
-    generator, took, saved, rounds = random.Random(wanted), [], 0, 0
-    while len(took) < wanted:
-        out = tmp_path / str(rounds)
-        more, reached = disturbed(file, out, wanted - len(took), generator)
-        assert same(engine, out / name, tmp_path / "calm" / name)
-        took, saved, rounds = [*took, *more], saved + sum(t >= 0 for t in reached), rounds + 1
-    print(f"{wanted} signals in {rounds} runs, {saved} after something could be saved")
-    print(f"the slowest end after {max(took):.2f} s (aim: 2)")
+def test_a_run_stopped_by_signals_goes_on(tmp_path, engine, width, size, signals):
+    survive(tmp_path, engine=engine, width=width, size=size, signals=signals, seed=0)
 
 
 def test_a_killed_run_goes_on_from_its_checkpoint(tmp_path):
