@@ -30,6 +30,7 @@ os.environ.update(
 sys.path.insert(0, str(Path(__file__).parent))
 
 Found = dict[str, Any]
+NO_COUNTS = ("slowest_s", "peak_mb", "worst", "bad")
 
 
 class Campaign(NamedTuple):
@@ -111,6 +112,19 @@ def mutations(kind: str) -> Callable[[Path, int, int], Found]:
     return run
 
 
+def property_of(name: str) -> Callable[[Path, int, int], Found]:
+    """What holds along every flow, on random problems."""
+
+    def run(folder: Path, seed: int, size: int) -> Found:
+        from numerics.properties import examined
+
+        found = examined(name, range(seed * size, (seed + 1) * size))
+        beyond = found.pop("beyond")
+        return {**found, "beyond": len(beyond), "bad": beyond}
+
+    return run
+
+
 def problems(folder: Path, seed: int, size: int) -> Found:
     """Random flow problems of every generator: none hangs or raises, the ends are confirmed."""
     from numerics.many import examine_all
@@ -130,6 +144,10 @@ CAMPAIGNS = {
     "files-sealed": Campaign(5_000, 250, mutations("sealed")),
     "files-toml": Campaign(5_000, 500, mutations("toml")),
     "files-csv": Campaign(5_000, 500, mutations("csv")),
+    "flow-balance": Campaign(200, 20, property_of("balance")),
+    "flow-falls": Campaign(200, 20, property_of("falls")),
+    "flow-limits": Campaign(3_000, 100, property_of("limits")),
+    "flow-turned": Campaign(500, 50, property_of("turned")),
     "problems": Campaign(100_000, 100, problems),
 }
 
@@ -170,10 +188,12 @@ def table(lines: list[Found]) -> str:
         good = [line["met"] for line in mine if "met" in line]
         met: Counter[str] = Counter()
         for found in good:
-            met.update({k: v for k, v in found.items() if k not in ("slowest_s", "peak_mb", "bad")})
+            met.update({k: v for k, v in found.items() if k not in NO_COUNTS})
         slowest = max((found["slowest_s"] for found in good if "slowest_s" in found), default="")
         done = sum(line["size"] for line in mine if "met" in line)
         words = ", ".join(f"{count} {word}" for word, count in met.items())
+        worst = max((found["worst"] for found in good if "worst" in found), default=None)
+        words += "" if worst is None else f", worst {worst:.3g}"
         wrong = [line["piece"] for line in mine if "wrong" in line]
         rows.append(
             f"| {name} | {done} | {campaign.wanted} | {wrong or 'none'} | {words} | {slowest} |"
