@@ -10,7 +10,8 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export NUMBA_NUM_THREADS := 1
 
-.PHONY: demo test test-fast test-matrix test-long test-browser bench format clean
+.PHONY: demo test test-fast test-matrix test-long test-bounds nightly campaigns test-browser bench
+.PHONY: format clean
 
 demo: $(VENV)/all
 	$(BIN)/reluflow study correlated
@@ -26,15 +27,17 @@ test: $(VENV)/dev
 # compiled first.
 ENVIRONMENT ?= $(VENV)/dev
 WORKERS ?= 2
-SLOWER := $(wildcard tests/test_docs.py tests/test_examples.py tests/test_bad_input.py)
+SLOWER := tests/test_docs.py tests/test_examples.py tests/test_bad_input.py
+KERNELS := box classes collocation forces neuron passage planes plateau roots step transport
+FLOW := agenda controller event_log known_values problem structure tableau units
 FAST := $(filter-out $(SLOWER),$(wildcard tests/test_*.py)) \
-	$(wildcard tests/datasets tests/networks tests/geometry tests/limits tests/interpolators) \
-	$(wildcard tests/kernels/test_flow_kernels.py tests/kernels/test_descent.py) \
-	$(wildcard tests/kernels/test_collocation.py tests/engines/flow/test_known_values.py) \
-	$(wildcard tests/engines/flow/test_structure.py tests/engines/test_descent_*.py) \
-	$(wildcard tests/sweeps/test_plan.py tests/sweeps/test_execute.py tests/sweeps/test_versions.py) \
-	$(wildcard tests/studies/test_make.py tests/studies/test_reuse.py tests/studies/test_document.py) \
-	$(wildcard tests/report tests/cli/test_cli.py tests/theory/test_correlated.py)
+	tests/datasets tests/networks tests/geometry tests/limits tests/interpolators tests/report \
+	$(KERNELS:%=tests/kernels/flow/test_%.py) tests/kernels/test_descent.py \
+	$(FLOW:%=tests/engines/flow/test_%.py) $(wildcard tests/engines/test_descent_*.py) \
+	tests/engines/test_checkpoints.py \
+	tests/sweeps/test_plan.py tests/sweeps/test_execute.py tests/sweeps/test_versions.py \
+	tests/studies/test_make.py tests/studies/test_reuse.py tests/studies/test_document.py \
+	tests/cli/test_cli.py tests/theory/test_correlated.py
 test-fast: $(ENVIRONMENT)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not long and not browser" $(FAST)
 
@@ -44,6 +47,19 @@ test-matrix:
 
 test-long: $(VENV)/dev
 	$(BIN)/pytest -n 2 --dist worksteal -m long
+
+# Compiled code with its indices checked, kept apart from the compiled code of other targets
+test-bounds: $(VENV)/dev
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/.bounds $(BIN)/pytest -n 2 --dist worksteal \
+		-m "not long and not browser" tests/kernels tests/engines
+
+# What takes hours: the long tests, then the checked kernels
+nightly: test-long test-bounds
+
+# The long campaigns in pieces that are done once: run it as often as one likes
+CAMPAIGN ?= campaigns.jsonl
+campaigns: $(VENV)/dev
+	$(BIN)/python tests/campaigns.py --out $(CAMPAIGN)
 
 test-browser: $(VENV)/browser | $(CHROMIUM)
 	CHROMIUM=$(CHROMIUM) $(BIN)/pytest -m browser tests/browser
@@ -56,7 +72,7 @@ format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .matrix .bounds .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

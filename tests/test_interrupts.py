@@ -221,7 +221,7 @@ for k in range(int(sys.argv[2])):
     number = generator.choice((signal.SIGINT, signal.SIGTERM))
     sent = []
     def send():
-        sent.append(time.monotonic())
+        sent.append(time.process_time())  # not the clock: others may use the processor
         os.kill(os.getpid(), number)
     timer = threading.Timer(generator.uniform(0.0, 0.05), send)
     try:
@@ -232,7 +232,7 @@ for k in range(int(sys.argv[2])):
                 pending.check()
     except BaseException as error:
         ends[type(error).__name__] = ends.get(type(error).__name__, 0) + 1
-    slowest = max(slowest, time.monotonic() - sent[0])
+    slowest = max(slowest, time.process_time() - sent[0])
     timer.join()
 print(ends, slowest)
 """

@@ -1,5 +1,6 @@
 """The source distribution holds the whole repository: its own tests run from it."""
 
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -25,3 +26,13 @@ def test_everything_tracked_is_included():
     ).stdout
     tracked = {line.partition("/")[0] for line in listed.splitlines()}
     assert tracked - {"pyproject.toml"} <= INCLUDED
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_the_fast_tests_are_all_there():
+    """A file that was moved would silently no longer be tested."""
+    command = ["make", "--dry-run", "test-fast", "ENVIRONMENT=", "BIN=bin"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    named = [word for word in shown.split() if word.startswith("tests/")]
+    assert len(named) > 40
+    assert [name for name in named if not (ROOT / name).exists()] == []

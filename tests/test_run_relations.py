@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import reluflow as rf
+from numerics import degenerate, origins
 from reluflow import files, run_relations
 from reluflow.errors import InputError
 from reluflow.trajectory import from_parts
@@ -118,3 +119,51 @@ def test_what_engines_make_is_never_refused(problem):
     ):
         manifest, arrays = files.decode(made.to_bytes(), None, "run")
         check(from_parts(manifest["fields"], arrays))
+
+
+def moved_start(run, **changes):
+    """The run with another start, read from its bytes."""
+    arrays = {**run.net.to_arrays(), **changes}
+    return replace(run, net=rf.Network(**arrays)).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("flow-square", {"a": np.array([1e308, 0.1, 0.1, 0.1])}),
+        ("flow-square", {"log_scale_out": np.array([9e15, 0.0, 9e15, 0.0])}),
+        ("flow-limit", {"log_scale_out": np.array([127.0, 127.0, -60.0, 127.0])}),
+        ("flow-limit", {"log_scale": np.full(4, -61.0), "log_scale_out": np.full(4, -61.0)}),
+        ("flow-hidden", {"a": np.array([0.7])}),
+    ],
+)
+def test_a_start_that_the_records_do_not_come_from_is_refused(name, changes):
+    """The engine goes on from a record with the invariants of the start: these once did not end."""
+    run = rf.load(GOLDEN / f"{name}.rf")
+    changes = {k: np.resize(v, run.net.width) for k, v in changes.items()}
+    manifest, arrays = files.decode(moved_start(run, **changes), None, "x")
+    with pytest.raises(InputError, match="does not come from the start of the run"):
+        from_parts(manifest["fields"], arrays)
+
+
+@pytest.mark.parametrize("record", [30, [0.5, 1.0]])
+@pytest.mark.parametrize("seed", range(12))
+def test_flows_of_all_kinds_come_from_their_start(seed, record):
+    """Neurons that shrink, flip, die, slide, start at zero or on planes, at any scale."""
+    problem = (degenerate.problem, degenerate.generic, origins.problem)[seed % 3](seed)
+    if isinstance(record, list):
+        record = [t for t in record if t <= problem.t_end] or [problem.t_end]
+    run = problem.flow(record=record, max_seconds=60.0)
+    manifest, arrays = files.decode(run.to_bytes(), None, "x")
+    assert from_parts(manifest["fields"], arrays).status == run.status
+    deep = rf.flow(problem.data, problem.net.with_scale(-300.0), loss=problem.loss, t_end=3.0)
+    manifest, arrays = files.decode(deep.to_bytes(), None, "x")
+    assert from_parts(manifest["fields"], arrays).status == deep.status
+
+
+def test_counts_of_a_flow_are_integers():
+    run = rf.load(GOLDEN / "flow-square.rf")
+    manifest, arrays = files.decode(run.to_bytes(), None, "x")
+    manifest["fields"]["stats"]["steps"] = None
+    with pytest.raises(InputError, match="`steps` is None, not an integer"):
+        from_parts(manifest["fields"], arrays)

@@ -148,9 +148,11 @@ _ENDS: Mapping[str, Check] = {
     "iterations": _count("iterations"),
     "final_log_loss": _any_real("final_log_loss"),
 }
+_COUNTS = {name: _count(name) for name in ("steps", "rejected", "evaluations", "plateaus")}
+
 # what other modules read without asking; the flow has none of the ends
 STATS: Mapping[str, Mapping[str, Check]] = {
-    "flow": {},
+    "flow": _COUNTS,
     "weights": _ENDS,
     "gram": _ENDS,
     "frozen": {

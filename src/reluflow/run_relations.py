@@ -61,6 +61,41 @@ def _check_some(
             _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
 
 
+def check_start(net: States, states: States, t: Array, *, hidden: bool) -> None:
+    """Raise `InputError` if the records of a flow do not come from its start.
+
+    The first record is the start, where there is one at time zero. Every neuron keeps the balance
+    ``a^2 - |w|^2`` of the start, which the engine takes from there when it goes on; without trained
+    outputs it keeps ``a``.
+    """
+    with np.errstate(all="ignore"):
+        start, records = _logs(net), _logs(states)
+        # shares of the largest size a neuron ever had: what it loses to rounding is of that size
+        (a, w), (later_a, later_w) = _shares(start, records)
+        kept = later_a - a if hidden else (later_a**2 - later_w**2) - (a**2 - w**2)
+        fits = np.abs(kept) <= TOL
+        if t[0] == 0.0:
+            first = tuple(part[:1] for part in records)
+            (a, w), (later_a, later_w) = _shares(start, first)
+            fits[0] &= (np.abs(later_a - a)[0] <= TOL) & (np.abs(later_w - w)[0] <= TOL)
+    if not fits.all():
+        k, neuron = (int(i) for i in np.unravel_index(fits.argmin(), fits.shape))
+        raise InputError(f"neuron {neuron} of record {k} does not come from the start of the run")
+
+
+def _shares(start: Any, records: Any) -> list[tuple[Array, ...]]:
+    """Sizes given by their logarithms, as shares of the largest of each neuron."""
+    top = np.maximum(np.maximum(*start), np.maximum(*records).max(axis=0))
+    top = np.where(np.isfinite(top), top, 0.0)
+    return [tuple(np.exp(part - top) for part in parts) for parts in (start, records)]
+
+
+def _logs(arrays: States) -> tuple[Array, Array]:
+    """Logarithms of the sizes of output and hidden weights."""
+    outer = np.log(np.abs(arrays["a"])) + arrays["log_scale_out"]
+    return outer, np.log(np.linalg.norm(arrays["W"], axis=-1)) + arrays["log_scale"]
+
+
 def _check_dead(states: States) -> None:
     """A neuron that is inactive everywhere since its death feels no force: it stays as it is."""
     dead = (states["mode"] == 0).all(axis=2)

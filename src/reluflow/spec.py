@@ -35,11 +35,11 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from reluflow import files, losses, toml
+from reluflow import files, interrupts, losses, toml
 from reluflow.builders import build_data, build_network
 from reluflow.checks import nearest
 from reluflow.dataset import Dataset
-from reluflow.engines import LossBased, descend, flow
+from reluflow.engines import LossBased, descend, flow, resume
 from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory
@@ -134,15 +134,22 @@ class Task:
             "network": files.digest({}, self.net.to_arrays()),
         }
 
-    def start(self, *, progress: bool = False) -> Trajectory:
-        """Train; the result carries the document, the seed and the digests of the inputs."""
+    def start(self, *, progress: bool = False, earlier: Trajectory | None = None) -> Trajectory:
+        """Train; the result carries the document, the seed and the digests of the inputs.
+
+        ``earlier`` is the same run, interrupted: it is gone on with. A signal raises
+        `reluflow.interrupts.Interrupted`, also where compiled code would have swallowed it.
+        """
         options = msgspec.structs.asdict(self.engine) | {"loss": self.loss, "progress": progress}
-        if isinstance(self.engine, DescentTable):
-            if isinstance(self.engine.lr, RateTable):
-                options["lr"] = LossBased(alpha=self.engine.lr.alpha)
-            run = descend(self.data, self.net, **options)
-        else:
-            run = flow(self.data, self.net, **options)
+        if isinstance(self.engine, DescentTable) and isinstance(self.engine.lr, RateTable):
+            options["lr"] = LossBased(alpha=self.engine.lr.alpha)
+        with interrupts.deferred():
+            if earlier is not None:
+                run = resume(earlier, **options)
+            elif isinstance(self.engine, DescentTable):
+                run = descend(self.data, self.net, **options)
+            else:
+                run = flow(self.data, self.net, **options)
         known = {**self.provenance, "inputs": self.inputs()}
         return replace(run, provenance={**run.provenance, **known})
 

@@ -377,6 +377,9 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
     loss.check_data(data.X, data.y)
     states = group("states.")
     run_relations.check(data, loss, states, arrays["log_loss"])
+    if fields["engine"] == "flow":
+        hidden = fields["options"]["train"] == "hidden"
+        run_relations.check_start(group("net."), states, arrays["t"], hidden=hidden)
     return Trajectory(
         engine=fields["engine"],
         data=data,

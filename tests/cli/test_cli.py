@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -215,27 +217,56 @@ def test_warnings_of_the_library_are_one_line_each():
     assert CliRunner().invoke(small, []).output == "warning: the rank is uncertain\n"
 
 
-def test_an_interrupt_from_the_keyboard_ends_with_130(toy, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_with_130_and_it_is_saved(toy, tmp_path, number):
     endless = SPEC.replace("steps = 200", "steps = 1_000_000_000_000\nrecord = 3")
     toy.write_text(endless.replace("lr = 0.05", "lr = 1e-12"))
+    saved = tmp_path / "out" / "toy.rf"
     process = subprocess.Popen(
-        [sys.executable, "-m", "reluflow.cli", "run", str(toy), "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "reluflow.cli", "run", toy, "--checkpoint=1", "--out", saved.parent],
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    limit = time.monotonic() + 60
-    while not (tmp_path / "out").exists() and time.monotonic() < limit:
+    limit = time.monotonic() + 120
+    while not saved.exists() and time.monotonic() < limit:
         time.sleep(0.05)
-    time.sleep(1.0)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     try:
         _, errors = process.communicate(timeout=60)
     finally:
         process.kill()  # where SIGINT is ignored nothing else would end it
+    run = rf.load(saved)
     assert process.returncode == 130
-    assert "Traceback" not in errors
-    assert list((tmp_path / "out").iterdir()) == []
+    assert (run.status, run.reason) == ("interrupted", "a signal stopped it")
+    assert errors == (
+        f"interrupted at iteration {run.t[-1]:.0f}; the run up to there is saved in {saved}. "
+        "Run the same again to continue.\n"
+    )
+
+
+def test_a_run_of_other_settings_is_replaced_with_a_word(toy, tmp_path):
+    assert invoke("run", toy, "--out", tmp_path).exit_code == 0
+    toy.write_text(SPEC.replace("steps = 200", "steps = 100"))
+    result = invoke("run", toy, "--out", tmp_path)
+    assert "toy.rf is replaced, because it was computed with other settings" in result.output
+    assert rf.load(tmp_path / "toy.rf").t[-1] == 100
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_an_interrupted_run_goes_on_unless_it_is_to_be_fresh(toy, tmp_path, fresh):
+    assert invoke("run", toy, "--out", tmp_path).exit_code == 0
+    path = tmp_path / "toy.rf"
+    body, whole = path.read_bytes(), rf.load(path)
+    k = int(np.searchsorted(whole.t, 100))
+    cut = {name: array[:k] for name, array in whole.states.items()}
+    stats = {**whole.stats, "iterations": int(whole.t[k - 1])}
+    half = replace(whole, t=whole.t[:k], log_t=whole.log_t[:k], log_loss=whole.log_loss[:k])
+    replace(half, states=cut, stats=stats, status=rf.Status.INTERRUPTED).save(path)
+    result = invoke("run", toy, "--out", tmp_path, *(["--fresh"] if fresh else []))
+    assert result.exit_code == 0
+    assert ("it goes on from there" in result.output) is not fresh
+    assert path.read_bytes() == body
 
 
 # ------------------------------------------------------------------------------ benchmarks

@@ -1,43 +1,47 @@
 """Workers die at Poisson times by three signals, or stop and wake: every result is right."""
 
+import os
 import random
 import signal
 import threading
 import time
+from contextlib import suppress
 
 import dask
 import psutil
 import pytest
 
 from reluflow.sweeps import Store, execute, pack
-from sweeps.helpers import contents, plan, worker_processes
+from sweeps.helpers import LOG, computed, contents, plan, worker_processes
 
 DEATHS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT)
 LONG = pytest.mark.long
 
 
-def disturb(stop, seed, mean_s, act):
-    """Do ``act`` to a random worker at Poisson times until told to stop."""
-    generator = random.Random(seed)
+def disturb(stop, seed, mean_s, act, log):
+    """Do ``act`` to a random worker at Poisson times, once there was progress since the last."""
+    generator, seen = random.Random(seed), len(computed(log))
     while not stop.wait(generator.expovariate(1 / mean_s)):
-        workers = worker_processes()
-        if workers:
-            try:
+        with suppress(psutil.NoSuchProcess):  # one may end by itself while it is looked at
+            workers, now = worker_processes(), len(computed(log))
+            if workers and now > seen:
+                seen = now
                 act(generator.choice(workers), generator)
-            except psutil.NoSuchProcess:
-                continue
 
 
 def disturbed(work, store, act, mean_s, seed):
     """Execute while somebody disturbs the workers."""
-    stop = threading.Event()
-    thread = threading.Thread(target=disturb, args=(stop, seed, mean_s, act))
+    stop, log = threading.Event(), store.with_suffix(".log")
+    before, os.environ[LOG] = os.environ.get(LOG), str(log)
+    thread = threading.Thread(target=disturb, args=(stop, seed, mean_s, act, log))
     thread.start()
     try:
         return execute(work, store, workers=2)
     finally:
         stop.set()
         thread.join()
+        del os.environ[LOG]
+        os.environ.update({} if before is None else {LOG: before})
 
 
 def records(store):
@@ -49,53 +53,62 @@ def records(store):
     )
 
 
-@pytest.mark.parametrize(
-    ("wanted", "points", "mean_s"), [(2, 300, 4.0), pytest.param(1000, 1500, 2.0, marks=LONG)]
-)
-def test_workers_that_die_all_the_time(tmp_path, wanted, points, mean_s):
-    deaths, work = [], plan("square", points, pause=0.05)
-    execute(work, tmp_path / "calm", workers=0)
+def die(folder, *, wanted, points, mean_s, seed):
+    """Kill so many workers; every sweep ends with the results of a calm one."""
+    deaths, work, turn = [], plan("square", points, pause=0.05), 0
+    execute(work, folder / "calm", workers=0)
 
     def kill(worker, generator):
-        worker.send_signal(generator.choice(DEATHS))
-        deaths.append(worker.pid)
+        if len(deaths) < wanted:
+            worker.send_signal(generator.choice(DEATHS))
+            deaths.append(worker.pid)
 
-    for turn in range(1000):
-        store = tmp_path / str(turn)
-        first = disturbed(work, store, kill, mean_s, turn)
+    while len(deaths) < wanted:
+        store, turn = folder / str(turn), turn + 1
+        first = disturbed(work, store, kill, mean_s, seed + turn)
         assert first.failed == 0
         assert first.computed + first.set_aside == points
         last = execute(work, store, workers=0, retry_failed=True)
         assert last.computed == first.set_aside  # three deaths by chance: computed when it is calm
-        assert contents(store) == contents(tmp_path / "calm")
-        assert list(Store(store).rows()) == list(Store(tmp_path / "calm").rows())
+        assert contents(store) == contents(folder / "calm")
+        assert list(Store(store).rows()) == list(Store(folder / "calm").rows())
         assert records(store) == points
-        if len(deaths) >= wanted:
-            break
-    print(f"{len(deaths)} deaths, {turn + 1} sweeps of {points} points")
+    print(f"{len(deaths)} deaths, {turn} sweeps of {points} points")
+    return len(deaths)
 
 
-@pytest.mark.parametrize(("wanted", "points"), [(2, 150), pytest.param(50, 1500, marks=LONG)])
-def test_a_worker_that_stops_and_wakes_answers_late_and_counts_once(tmp_path, wanted, points):
-    """The scheduler gives it up after two seconds; it wakes after four."""
-    stops, work = [], plan("square", points, pause=0.05)
+def stop_and_wake(folder, *, wanted, points, seed):
+    """Stop so many workers; the scheduler gives each up after two seconds, it wakes after four."""
+    stops, work, turn = [], plan("square", points, pause=0.05), 0
+    execute(work, folder / "calm", workers=0)
 
     def pause(worker, generator):
-        worker.suspend()
-        stops.append(worker.pid)
-        time.sleep(4.0)
-        worker.resume()
+        if len(stops) < wanted:
+            worker.suspend()
+            stops.append(worker.pid)
+            time.sleep(4.0)
+            worker.resume()
 
     with dask.config.set({"distributed.scheduler.worker-ttl": "2s"}):
-        for turn in range(50):
-            store = tmp_path / str(turn)
-            first = disturbed(work, store, pause, 0.5, turn)
+        while len(stops) < wanted:
+            store, turn = folder / str(turn), turn + 1
+            first = disturbed(work, store, pause, 0.5, seed + turn)
             assert (first.failed, first.computed + first.set_aside) == (0, points)
             execute(work, store, workers=0, retry_failed=True)
             assert records(store) == points
             assert Store(store).summary() == {"done": points}
-            if len(stops) >= wanted:
-                break
-    execute(work, tmp_path / "calm", workers=0)
-    assert contents(store) == contents(tmp_path / "calm")
-    print(f"{len(stops)} stops, {turn + 1} sweeps of {points} points")
+            assert contents(store) == contents(folder / "calm")
+    print(f"{len(stops)} stops, {turn} sweeps of {points} points")
+    return len(stops)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "points", "mean_s"), [(2, 200, 0.5), pytest.param(1000, 1500, 2.0, marks=LONG)]
+)
+def test_workers_that_die_all_the_time(tmp_path, wanted, points, mean_s):
+    assert die(tmp_path, wanted=wanted, points=points, mean_s=mean_s, seed=0) == wanted
+
+
+@pytest.mark.parametrize(("wanted", "points"), [(2, 150), pytest.param(50, 1500, marks=LONG)])
+def test_a_worker_that_stops_and_wakes_answers_late_and_counts_once(tmp_path, wanted, points):
+    assert stop_and_wake(tmp_path, wanted=wanted, points=points, seed=0) == wanted

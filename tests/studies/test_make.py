@@ -50,14 +50,20 @@ def test_a_second_call_trains_nothing(tmp_path):
     assert sum("taken from" in text for text in said) == 2
 
 
-def test_an_interrupted_run_is_trained_again_and_a_failed_one_is_not(tmp_path):
+def test_an_interrupted_run_is_gone_on_with_and_a_failed_one_is_not(tmp_path):
     first, second = (item.run for item in make(build(), tmp_path).runs)
-    replace(first, status=rf.Status.INTERRUPTED).save(run_path(tmp_path, "scale exp(-3)"))
+    half = {name: array[:10] for name, array in first.states.items()}
+    cut = replace(first, t=first.t[:10], log_t=first.log_t[:10], log_loss=first.log_loss[:10])
+    events = first.events[first.events["t"] <= first.t[9]]
+    cut = replace(cut, states=half, events=events, status=rf.Status.INTERRUPTED)
+    cut.save(run_path(tmp_path, "scale exp(-3)"))
     replace(second, status=rf.Status.FAILED).save(run_path(tmp_path, "scale exp(-6)"))
     said = []
     page = make(build(), tmp_path, say=said.append)
     assert [item.run.status for item in page.runs] == ["stop_loss", "failed"]
-    assert any("was interrupted and is computed again" in text for text in said)
+    assert any("was interrupted at" in text and "gone on with" in text for text in said)
+    np.testing.assert_allclose(page.runs[0].run.final.W, first.final.W, rtol=1e-6, atol=1e-9)
+    assert page.runs[0].run.t[:10].tolist() == first.t[:10].tolist()
 
 
 def test_a_changed_study_is_trained_again(tmp_path):

@@ -1,19 +1,22 @@
 """Signs of life, and ``reluflow sweep --status``: how a sweep stands, seen from outside."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
 from reluflow.cli.app import app
+from reluflow.errors import FileError
 from reluflow.sweeps import Interrupted, Plan, Store, execute
 from reluflow.sweeps.heartbeat import Heart, Pulse, UnderWay
 from reluflow.sweeps.status import status, words
-from sweeps.helpers import LOG, SWEEP, computed, paths, plan
+from sweeps.helpers import LOG, SWEEP, computed, contents, paths, plan
 
 
 def told(work, store):
@@ -88,9 +91,12 @@ def test_the_point_under_way_is_named_while_the_sweep_runs_and_after_a_kill(tmp_
         while f"s: {guilty}" not in told(work, store) and time.monotonic() < limit:
             time.sleep(0.1)
         text = told(work, store)
+        children = psutil.Process(process.pid).children(recursive=True)
     finally:
         process.kill()
         process.wait()
+    psutil.wait_procs(children, timeout=30)
+    assert not any(child.is_running() for child in children), "a worker that hangs lives on"
     assert text.startswith("hangs: ")
     assert " of 4 points done, 0 failed, 0 set aside, " in text
     assert f"process {process.pid} on {socket.gethostname()} computes it" in text
@@ -126,3 +132,23 @@ def test_limits_name_the_culprit_at_the_end_of_the_command(tmp_path):
     assert result.exit_code == 0, result.output
     assert "4 points were set aside; errors are in" in result.output
     assert result.output.count("it ran for more than 0.5 s, the limit of this sweep.") == 4
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_a_clock_that_is_an_hour_off_lets_no_second_driver_in(tmp_path, monkeypatch, hours):
+    """Two machines with one store: who may write is told by a lock, not by the time."""
+    work, store = plan("square", 4), Store(tmp_path / "s")
+    real = time.time
+    with store.writer() as index, Heart(index.beat) as heart:
+        heart.beat(1)
+        monkeypatch.setattr(time, "time", lambda: real() + 3600.0 * hours)
+        with pytest.raises(FileError, match=f"in use by process {os.getpid()}"):
+            execute(work, tmp_path / "s", workers=0)
+        text = told(work, tmp_path / "s")
+    age = float(re.search(r"sign of life is ([\d.]+) s old", text)[1])
+    assert age == (0.0 if hours < 0 else pytest.approx(3600.0, abs=60.0))
+    assert execute(work, tmp_path / "s", workers=0).computed == 4
+    monkeypatch.setattr(time, "time", real)
+    assert execute(work, tmp_path / "s", workers=0).computed == 0
+    execute(work, tmp_path / "calm", workers=0)
+    assert contents(tmp_path / "s") == contents(tmp_path / "calm")

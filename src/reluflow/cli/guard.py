@@ -9,6 +9,7 @@ from typing import Annotated, Any, ParamSpec
 
 import typer
 
+from reluflow import interrupts
 from reluflow.errors import ReluflowError, ReluflowWarning
 from reluflow.wording import cut, printable
 
@@ -26,7 +27,12 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             warnings.simplefilter("always", ReluflowWarning)
             warnings.showwarning = _show_warning
             try:
-                command(*args, **kwargs)
+                with interrupts.deferred() as pending:
+                    try:
+                        command(*args, **kwargs)
+                    except typer.Exit:
+                        pending.answer()  # the command has said itself what a signal meant to it
+                        raise
             except (typer.Exit, typer.Abort, BrokenPipeError):
                 raise
             except (Exception, KeyboardInterrupt) as error:

@@ -6,13 +6,17 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.common import Fresh
+from reluflow.cli.guard import Debug, echo, guarded
 from reluflow.errors import FileError
 from reluflow.writing import remove_orphans
+
+if TYPE_CHECKING:
+    from reluflow.trajectory import Trajectory
 
 
 @guarded
@@ -20,22 +24,55 @@ def run(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run to make.")],
     out: Annotated[Path, typer.Option(help="Folder of the result.")] = Path("results"),
     seed: Annotated[int | None, typer.Option(min=0, help="Replaces the seed of the file.")] = None,
+    checkpoint: Annotated[
+        float, typer.Option(min=1.0, help="Seconds between saves of a run that goes on.")
+    ] = 300.0,
+    fresh: Fresh = False,
     debug: Debug = False,
 ) -> None:
-    """Train the network of a TOML file; save the run and print a table of what happened."""
+    """Train the network of a TOML file; save the run and print a table of what happened.
+
+    An interrupted run is saved up to there; the same command goes on with it.
+    """
     from rich.console import Console
 
-    from reluflow import spec
+    from reluflow import resumable, spec
     from reluflow.cli.tables import summary
 
     task = spec.load(file, seed=seed)
     target = out / f"{task.name}.rf"
     check_writable(out)
-    start = time.perf_counter()
-    result = task.start(progress=sys.stderr.isatty())
+    start, wanted = time.perf_counter(), resumable.provenance(task)
+    found = None if fresh else resumable.found(target, wanted, lambda text: echo(text, err=True))
+    earlier = resumable.interrupted(found)
+    if earlier is not None:
+        echo(f"{target} was interrupted at {reached(earlier)}; it goes on from there", err=True)
+    try:
+        result = resumable.train(
+            task,
+            target,
+            wanted,
+            earlier=earlier,
+            checkpoint_s=checkpoint,
+            progress=sys.stderr.isatty(),
+        )
+    except KeyboardInterrupt:
+        saved = resumable.interrupted(resumable.found(target, wanted, lambda text: None))
+        if saved is None:
+            raise
+        echo(
+            f"interrupted at {reached(saved)}; the run up to there is saved in {target}. "
+            "Run the same again to continue.",
+            err=True,
+        )
+        raise typer.Exit(130) from None
     seconds = time.perf_counter() - start
-    result.save(target)
     Console().print(summary(result, title=task.name, seconds=seconds, path=target))
+
+
+def reached(run: Trajectory) -> str:
+    """How far a run is."""
+    return f"t = {run.t[-1]:.6g}" if run.engine == "flow" else f"iteration {run.t[-1]:.0f}"
 
 
 def check_writable(folder: Path) -> None:

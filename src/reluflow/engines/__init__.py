@@ -20,7 +20,7 @@ from reluflow.network import Network
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
 
-__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay"]
+__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume"]
 
 
 def descend(
@@ -163,6 +163,16 @@ def flow(
         progress=progress,
         on_interrupt=on_interrupt,
     )
+
+
+def resume(run: Trajectory, **options: Any) -> Trajectory:
+    """Go on with an interrupted run, given the options that it was started with.
+
+    A descent ends in the same bits as if it had not been interrupted, a flow within its tolerance.
+    """
+    from reluflow.engines import resuming
+
+    return resuming.resume(run, options)
 
 
 def replay(run: Trajectory, **target: float) -> Network:

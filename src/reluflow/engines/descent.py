@@ -44,6 +44,7 @@ def descend(
     record: Any,
     max_seconds: float | None,
     progress: bool,
+    earlier: Trajectory | None = None,
 ) -> Trajectory:
     r"""Train ``net`` on ``data``; arguments and result as in `reluflow.descend`.
 
@@ -70,6 +71,8 @@ def descend(
         Time after which the run ends with status ``budget``.
     progress : bool
         Whether to show a bar once two seconds have passed.
+    earlier : Trajectory, optional
+        The same run, interrupted: it goes on from there and ends in the same bits.
 
     Examples
     --------
@@ -101,7 +104,8 @@ def descend(
     }
     if math.isinf(limit):
         if rule.hidden and isinstance(rule.loss, Square):
-            return descent_frozen.descend(data, net, rule, options, stop, record, seconds, progress)
+            wishes = descent_frozen.Wishes(stop, record, seconds, progress, earlier)
+            return descent_frozen.descend(data, net, rule, options, wishes)
         if math.isnan(stop) and max_seconds is None:
             raise InputError(
                 f'`steps` is infinite with train="{train}" and the {loss.name} loss: no limit can '
@@ -111,10 +115,12 @@ def descend(
         limit = LARGEST
     form = make_form(data, net, rule)
     plan = schedule(record, whole(limit, "steps", at_least=0), form.state_bytes)
-    run = Run(form, data, rule, stop, plan, keep_end=np.ndim(record) == 0)
+    run = Run(form, data, rule, stop, plan, np.ndim(record) == 0, net, options)
+    if earlier is not None:
+        run.take_up(earlier)
     with bar(progress, "gradient descent", limit if limit < LARGEST else None) as update:
         status = run.go(int(limit), seconds, update)
-    return run.trajectory(net, status, options)
+    return run.trajectory(status)
 
 
 def replay(run: Trajectory, **target: float) -> Network:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.trajectory import EVENT_DTYPE
+from reluflow.trajectory import EVENT_DTYPE, Trajectory
 
 MAX_EVENTS = 100_000
 
@@ -28,6 +28,30 @@ class EventLog:
         self.complete_until: int | None = None
         self.iterations = 0
         self.last = 0
+
+    @classmethod
+    def resumed(cls, start: Pattern, now: Pattern, run: Trajectory) -> EventLog:
+        """The log of an interrupted run, to be continued from its last pattern."""
+        log = cls(start)
+        log._now = now.copy()
+        events = run.events[run.events["point"] >= 0]  # deaths follow from the others
+        fields = [events[name].astype(np.int64) for name in ("t", "neuron", "point")]
+        log._kept = [np.column_stack(fields)]
+        log._room -= len(events)
+        log.complete_until = run.stats["events_until"]
+        log.iterations, log.last = int(run.stats["changes"]), int(run.stats["last_change"])
+        return log
+
+    def moment(self) -> tuple[int, int | None, int, int]:
+        """How far the log is, for `as_of`."""
+        return len(self._kept), self.complete_until, self.iterations, self.last
+
+    def as_of(self, moment: tuple[int, int | None, int, int]) -> EventLog:
+        """The events and counts of an earlier moment; nothing can be added to it."""
+        log = EventLog(self._start)
+        kept, log.complete_until, log.iterations, log.last = moment
+        log._kept = self._kept[:kept]
+        return log
 
     def add(self, changes: Changes) -> None:
         """Append the changes of a stretch that was iterated."""

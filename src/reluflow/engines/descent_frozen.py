@@ -7,13 +7,15 @@ its limit is then known, and any iteration of it is computed from the last state
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.checks import number
+from reluflow import interrupts
+from reluflow.checks import Array, number
 from reluflow.dataset import Dataset
+from reluflow.engines import checkpoints
 from reluflow.engines.descent_events import EventLog
 from reluflow.engines.descent_forms import Rule, saved_rule
 from reluflow.engines.descent_path import End, Mark, Path, Stretch, state_at
@@ -24,17 +26,21 @@ from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
 
 MARKS_BYTES = 64 * 2**20
+RESTARTS = 20  # states kept of a run that is interrupted
+
+
+class Wishes(NamedTuple):
+    """What a caller asks of a run beside the problem."""
+
+    stop: float
+    record: Any
+    seconds: float
+    progress: bool
+    earlier: Trajectory | None
 
 
 def descend(
-    data: Dataset,
-    net: Network,
-    rule: Rule,
-    options: dict[str, Any],
-    stop: float,
-    record: Any,
-    seconds: float,
-    progress: bool,
+    data: Dataset, net: Network, rule: Rule, options: dict[str, Any], wishes: Wishes
 ) -> Trajectory:
     """Train to the limit, or to what stops the run before.
 
@@ -47,21 +53,52 @@ def descend(
     (status ``failed``). Recorded iterations reach to where the slowest mode has decayed by 2^-52.
     """
     path = Path(data, net, rule)
-    size = path.form.state_bytes
-    marks, log = _Marks(), path.event_log()
-    with bar(progress, "gradient descent to the limit") as update:
+    marks, log, begin = _Marks(), path.event_log(), path.origin
+    if wishes.earlier is not None:
+        *before, begin = _marks_of(wishes.earlier)
+        marks.all, marks.seen = before, int(wishes.earlier.stats["stretches"]) - 1
+        start, now = (path.form.preactivations(mark.B) > 0.0 for mark in (path.origin, begin))
+        log = EventLog.resumed(start, now, wishes.earlier)
+    moment = log.moment()
+
+    def so_far(reason: str) -> Trajectory:
+        kept = _Keeper(path, marks)
+        for mark in marks.some(RESTARTS):  # known states: nothing is computed while one waits
+            kept.put(mark.t, mark.B, mark)
+        end = End(Status.INTERRUPTED, mark.t, mark.B, reason=reason)
+        return _trajectory(data, net, rule, options, path, end, kept, log.as_of(moment))
+
+    with (
+        bar(wishes.progress, "gradient descent to the limit") as update,
+        interrupts.deferred() as pending,
+    ):
 
         def visit(mark: Mark) -> None:
+            nonlocal moment
             marks.add(mark)
+            moment = log.moment()
             update(mark.t, note=f"iteration {mark.t}")
+            checkpoints.offer(so_far)
+            pending.check()
 
-        end = path.travel(stop, seconds, math.inf, visit, log)
-    counted = np.ndim(record) == 0
-    plan = schedule(record, LARGEST if end.frozen_from is not None and not counted else end.t, size)
+        try:
+            end = path.travel(wishes.stop, wishes.seconds, math.inf, visit, log, begin)
+        except KeyboardInterrupt:
+            if marks.latest.t > 0:
+                checkpoints.offer_last(so_far)
+            raise
+    last = LARGEST if end.frozen_from is not None and np.ndim(wishes.record) else end.t
     kept = _Keeper(path, marks)
-    for t in plan.tolist():
+    for t in schedule(wishes.record, last, path.form.state_bytes).tolist():
         kept.add(t)
     return _trajectory(data, net, rule, options, path, end, kept, log)
+
+
+def _marks_of(run: Trajectory) -> list[Mark]:
+    """The states that an interrupted run kept, its last one at the end."""
+    rows = zip(*(run.states[f"restart_{name}"] for name in ("t", "dual", "burst")), strict=True)
+    found = {int(t): Mark(int(t), B, int(burst)) for t, B, burst in rows}
+    return [found[t] for t in sorted(found)]
 
 
 class _Marks:
@@ -71,8 +108,10 @@ class _Marks:
         self.all: list[Mark] = []
         self.seen = 0
         self._stride = 1
+        self.latest = Mark(0, np.empty(0), 1)
 
     def add(self, mark: Mark) -> None:
+        self.latest = mark
         if self.seen % self._stride == 0:
             self.all.append(mark)
         self.seen += 1
@@ -82,6 +121,12 @@ class _Marks:
 
     def before(self, t: int) -> Mark:
         return [mark for mark in self.all if mark.t <= t][-1]
+
+    def some(self, count: int) -> list[Mark]:
+        """At most so many, the latest at the end."""
+        pick = np.unique(np.linspace(0, len(self.all) - 1, count - 1).round().astype(int))
+        found = [self.all[k] for k in pick]
+        return found if found[-1] is self.latest else [*found, self.latest]
 
 
 class _Keeper:
@@ -99,7 +144,10 @@ class _Keeper:
         if self._last is not None and mark.t <= self._last.mark.t <= t:
             mark = self._last.mark
         B, self._last = state_at(self.path, mark, t, self._last)
-        mark = self._last.mark
+        self.put(t, B, self._last.mark)
+
+    def put(self, t: int, B: Array, mark: Mark) -> None:
+        """Keep a state that is known."""
         self.t.append(t)
         self.log_loss.append(self.path.log_loss(B))
         self.records.append(

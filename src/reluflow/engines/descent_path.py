@@ -170,18 +170,20 @@ class Path:
         until: float,
         visit: Callable[[Mark], None],
         log: EventLog | None = None,
+        begin: Mark | None = None,
     ) -> End:
         """Go from the origin to the end; ``visit`` sees every state between stretches.
 
-        Changes of the pattern on the way go into ``log``.
+        Changes of the pattern on the way go into ``log``. A run that was interrupted begins at its
+        last state.
 
         The status is ``budget`` after so many seconds, or past the iteration ``until``; ``failed``
         after `MAX_ITERATED` iterations that proved nothing.
         """
-        started, iterated, mark = time.monotonic(), 0, self.origin
+        started, iterated, mark = time.monotonic(), 0, begin or self.origin
         visit(mark)
         if self.log_loss(mark.B) <= stop:
-            return End(Status.STOP_LOSS, 0, mark.B)
+            return End(Status.STOP_LOSS, mark.t, mark.B)
         while True:
             stretch = self.stretch(mark)
             if math.isinf(stretch.length):
@@ -197,9 +199,9 @@ class Path:
                 at_end = Mark(after.t, after.B, 1)
                 return (self.on_boundary(at_end, math.nan) if still else None) or after
             mark = after
-            visit(mark)
             if log is not None:
                 log.reach(mark.t, self.form.preactivations(mark.B) > 0.0)
+            visit(mark)
             if time.monotonic() - started > seconds or mark.t > until:
                 return End(Status.BUDGET, mark.t, mark.B, reason=time_is_up(seconds, mark.t))
             if iterated > MAX_ITERATED:

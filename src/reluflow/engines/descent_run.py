@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from reluflow import interrupts
 from reluflow.dataset import Dataset
-from reluflow.engines.descent_forms import Form, Rule
+from reluflow.engines import checkpoints
+from reluflow.engines.descent_forms import Form, Record, Rule
 from reluflow.kernels.descent import DIVERGED, DONE, STOPPED, UNCHANGED
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
@@ -52,6 +53,8 @@ class Run:
     stop: float
     plan: NDArray[np.int64]
     keep_end: bool
+    net: Network
+    options: dict[str, Any]
     t: list[int] = field(default_factory=list)
     log_loss: list[float] = field(default_factory=list)
     least: list[float] = field(default_factory=list)
@@ -60,29 +63,41 @@ class Run:
     log_loss_now: float = math.inf
     least_now: float = math.inf
     reason: str = ""
+    is_under_way: bool = False
+    resumed: Record | None = None  # where a run that was interrupted goes on
 
     def go(self, steps: int, seconds: float, update: Any) -> Status:
         """Iterate from record to record until something ends the run, or a signal comes."""
         with interrupts.deferred() as pending:
-            return self._go(steps, seconds, update, pending)
+            try:
+                return self._go(steps, seconds, update, pending)
+            except KeyboardInterrupt:
+                if self.is_under_way:
+                    checkpoints.offer_last(self.so_far)
+                raise
 
     def _go(self, steps: int, seconds: float, update: Any, pending: interrupts.Pending) -> Status:
         # the first call compiles, so the clock starts after it
         _, _, start_loss, _ = self.form.advance(0, 0, math.nan, math.inf)
         top = ceiling(self.rule, start_loss, self.data)
         started, chunk, planned = time.monotonic(), 64, set(self.plan.tolist())
-        for target in np.union1d(self.plan, [steps]).tolist():
+        if self.resumed is not None:
+            self.form.restore(self.resumed)
+        self.is_under_way = True
+        for target in self._targets(steps):
             while True:
                 before, done = time.monotonic(), min(chunk, target - self.now)
-                outcome, self.now, self.log_loss_now, least = self.form.advance(
-                    self.now, done, self.stop, top
-                )
-                pending.check()
+                with interrupts.deferred(grace=None):  # a step cut in two could not be saved
+                    outcome, self.now, self.log_loss_now, least = self.form.advance(
+                        self.now, done, self.stop, top
+                    )
                 self.least_now = min(self.least_now, least)
                 if outcome == DIVERGED:
                     self._go_back()
                 if outcome != DONE:
                     return self._end(ENDS[outcome])
+                checkpoints.offer(self.so_far)
+                pending.check()
                 clock = time.monotonic()
                 chunk = max(1, int(min(4 * max(done, 16), done * CHUNK_S / (clock - before))))
                 update(self.now, note=f"log loss {self.log_loss_now:.3f}")
@@ -95,6 +110,11 @@ class Run:
             if time.monotonic() - started > seconds and self.now < steps:
                 return self._out_of_time(seconds)
         return self._end(Status.STEPS)
+
+    def _targets(self, steps: int) -> list[int]:
+        """Iterations to stop at, for a record or for the end."""
+        targets: list[int] = np.union1d(self.plan, [steps]).tolist()
+        return [t for t in targets if t > self.now] if self.resumed is not None else targets
 
     def _out_of_time(self, seconds: float) -> Status:
         self.reason = time_is_up(seconds, self.now)
@@ -131,28 +151,68 @@ class Run:
         )
         self.least_now = min(self.least_now, least)
 
-    def trajectory(self, net: Network, status: Status, options: dict[str, Any]) -> Trajectory:
-        """The finished run."""
-        t = np.array(self.t, dtype=np.float64)
+    def take_up(self, earlier: Trajectory) -> None:
+        """Go on from the last record of an interrupted run, bitwise as if nothing had happened.
+
+        That record stays only if the plan asks for it, as for all others.
+        """
+        least = earlier.states["least"]
+        records = {name: array for name, array in earlier.states.items() if name != "least"}
+        rows = np.flatnonzero(np.isin(earlier.t, self.plan))
+        for name, array in records.items():
+            self.states[name] = np.empty((len(self.plan) + 1, *array.shape[1:]), array.dtype)
+            self.states[name][: len(rows)] = array[rows]
+        self.t = earlier.t[rows].astype(int).tolist()
+        self.log_loss, self.least = earlier.log_loss[rows].tolist(), least[rows].tolist()
+        self.now, self.log_loss_now = int(earlier.t[-1]), float(earlier.log_loss[-1])
+        self.least_now = math.inf if self.now in self.plan else float(least[-1])
+        self.resumed = {name: array[-1] for name, array in records.items()}
+
+    def so_far(self, reason: str) -> Trajectory:
+        """The run up to here, with a record of where it stands."""
+        t, log_loss, least = list(self.t), list(self.log_loss), list(self.least)
         states = {name: array[: len(t)] for name, array in self.states.items()}
+        if self.now not in t:
+            t, log_loss = [*t, self.now], [*log_loss, self.log_loss_now]
+            least = [*least, self.least_now]
+            for name, array in self.form.record().items():
+                before = states.get(name, np.empty((0, *array.shape), array.dtype))
+                states[name] = np.concatenate([before, array[None]])
+        return self._packed(Status.INTERRUPTED, reason, t, log_loss, least, states)
+
+    def trajectory(self, status: Status) -> Trajectory:
+        """The finished run."""
+        states = {name: array[: len(self.t)] for name, array in self.states.items()}
+        return self._packed(status, self.reason, self.t, self.log_loss, self.least, states)
+
+    def _packed(
+        self,
+        status: Status,
+        reason: str,
+        t: list[int],
+        log_loss: list[float],
+        least: list[float],
+        states: dict[str, NDArray[Any]],
+    ) -> Trajectory:
+        times = np.array(t, dtype=np.float64)
         with np.errstate(divide="ignore"):
-            log_t = np.log(t)
+            log_t = np.log(times)
         return Trajectory(
             engine="descent",
             data=self.data,
-            net=net,
+            net=self.net,
             loss_function=self.rule.loss,
-            t=t,
+            t=times,
             log_t=log_t,
-            log_loss=np.array(self.log_loss),
-            states=states | {"least": np.array(self.least)},
+            log_loss=np.array(log_loss),
+            states=states | {"least": np.array(least)},
             final=Network.from_arrays(self.form.record()),
             status=status,
-            reason=self.reason,
+            reason=reason,
             stats={
                 "form": self.form.name,
                 "iterations": self.now,
                 "final_log_loss": self.log_loss_now,
             },
-            options=options,
+            options=self.options,
         )

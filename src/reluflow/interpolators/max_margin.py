@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow import interrupts
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -66,6 +67,7 @@ class MaxMargin:
         return self.value - self.lower_bound
 
 
+@interrupts.deferred()
 def max_margin(data: Dataset) -> MaxMargin:
     r"""Network of any width with the largest normalised margin on 1-D inputs with bias.
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow import interrupts
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -71,6 +72,7 @@ class MinNorm:
         return self.value - self.lower_bound
 
 
+@interrupts.deferred()
 def min_norm(data: Dataset) -> MinNorm:
     r"""Network of smallest squared norm, over all widths, that fits the data exactly.
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from reluflow import interrupts
 from reluflow.checks import Array, real_array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -31,6 +32,7 @@ _ENUMERATED = 12  # points times neurons up to which all patterns are searched
 _COMPARED = 40  # points up to which the minimum over all widths is worth its cost
 
 
+@interrupts.deferred()
 def multi_relu(data: Dataset, signs: ArrayLike) -> MinimumWeights:
     r"""Shortest weights of neurons with the given output signs that together fit every label.
 

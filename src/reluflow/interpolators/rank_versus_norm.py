@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from reluflow import interrupts
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -57,6 +58,7 @@ class RankVersusNorm:
     reason: str
 
 
+@interrupts.deferred()
 def rank_versus_norm(data: Dataset) -> RankVersusNorm:
     r"""Whether the rank-1 teacher networks have minimum norm among all that fit (n = d).
 

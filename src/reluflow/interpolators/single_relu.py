@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow import interrupts
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -32,6 +33,7 @@ class OneNeuron:
     violation: float
 
 
+@interrupts.deferred()
 def single_relu(data: Dataset) -> MinimumWeights:
     r"""Shortest weights of one neuron with output weight 1 that fits where labels are positive.
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow import interrupts
 from reluflow.checks import Array, whole
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -33,6 +34,7 @@ _FITS = 1e-10
 States = NDArray[np.int8]
 
 
+@interrupts.deferred()
 def two_relu(data: Dataset, *, max_nodes: int = 2000) -> MinimumWeights:
     """Shortest weights of a positive and a negative neuron that together fit every label.
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from reluflow import interrupts
 from reluflow.checks import Array, number, read_only, real_array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
@@ -111,6 +112,7 @@ class Alternating:
         )
 
 
+@interrupts.deferred()
 def alternating(
     data: Dataset, net: Network, *, kappa: float | None = None, seed_size: float = 1e-6
 ) -> Alternating:

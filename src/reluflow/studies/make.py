@@ -6,20 +6,18 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from reluflow import files, studies, theory
-from reluflow.errors import FileError
+from reluflow import files, resumable, studies, theory
 from reluflow.spec import Task
 from reluflow.studies import common
 from reluflow.studies.contract import Comparison, Findings, LabelledRun, Page, Section
 from reluflow.studies.document import Plan
-from reluflow.trajectory import Status, Trajectory, load
+from reluflow.trajectory import Trajectory
 
 GENERIC = "What does training do on this problem, and where does it end?"
 
@@ -64,7 +62,7 @@ def make(
 
 
 def run_path(folder: Path, label: str) -> Path:
-    """Where the run of a label is kept."""
+    """Where the run of a label is resumable."""
     return folder / "runs" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', label).strip('_')}.rf"
 
 
@@ -78,65 +76,17 @@ def _run(
     say: Callable[[str], None],
 ) -> Trajectory:
     path = run_path(folder, label)
-    provenance = {
-        **files.provenance(),
-        **task.provenance,
-        "inputs": task.inputs(),
-        "label": label,
-        "paper": plan.paper,
-        "spec": plan.document,
-    }
-    found = None if fresh else _finished(path, label, provenance, say)
-    if found is not None:
+    wanted = resumable.provenance(task, label=label, paper=plan.paper, spec=plan.document)
+    found = None if fresh else resumable.found(path, wanted, lambda text: say(f"{label}: {text}"))
+    earlier = resumable.interrupted(found)
+    if found is not None and earlier is None:
         say(f"{label}: taken from {path} ({files.made_by(found.provenance['versions'])})")
         return found
-    say(f"{label}: training")
-    run = task.start(progress=progress)
-    run = replace(run, provenance=provenance)
-    run.save(path)
-    return run
-
-
-def _finished(
-    path: Path, label: str, provenance: Mapping[str, Any], say: Callable[[str], None]
-) -> Trajectory | None:
-    """The saved run, if it is whole and the same computation."""
-    if not path.exists():
-        return None
-    try:
-        run = load(path)
-    except FileError as error:
-        say(f"{path} is set aside: {error}")
-        path.replace(path.with_suffix(".damaged"))
-        return None
-    if run.status is Status.INTERRUPTED:
-        say(f"{label}: {path} was interrupted and is computed again")
-        return None
-    changed = _differences(run.provenance, provenance)
-    if changed:
-        say(f"{label}: {path} is replaced, because it was computed with other {changed}")
-        return None
-    return run
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What distinguishes two computations, in words; empty if nothing does."""
-    was, now = _plain(old), _plain(new)
-    found = []
-    for key, name in (("inputs", ""), ("versions", "version of "), ("threads", "")):
-        mine, theirs = now.pop(key, {}), was.pop(key, {})
-        if not isinstance(theirs, dict):
-            theirs = {}
-        found += [f"{name}{part}" for part in mine | theirs if mine.get(part) != theirs.get(part)]
-    if was != now:
-        found.append("settings")
-    return ", ".join(found)
-
-
-def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping as it comes back from a file."""
-    plain: dict[str, Any] = json.loads(json.dumps(value, default=str))
-    return plain
+    if earlier is not None:
+        say(f"{label}: {path} was interrupted at {earlier.t[-1]:g} and is gone on with")
+    else:
+        say(f"{label}: training")
+    return resumable.train(task, path, wanted, earlier=earlier, progress=progress)
 
 
 def _predicted(runs: Sequence[LabelledRun]) -> Findings:

@@ -25,6 +25,7 @@ from reluflow.errors import MissingExtraError
 from reluflow.sweeps import tasks
 from reluflow.sweeps.compute import ONE_THREAD, Computed, compute, one_thread, pack, unpack
 from reluflow.sweeps.limits import Limits, shown
+from reluflow.sweeps.orphans import die_with_parent
 from reluflow.sweeps.point import Point
 
 ATTEMPTS = 3
@@ -203,8 +204,7 @@ def _memory_elsewhere(pid: int) -> int:
 
 def serve(handle: int) -> None:
     """The child: compute points as they come, until the pipe or the parent is gone."""
-    parent = os.getppid()
-    _die_with(parent)
+    die_with_parent()
     pipe = Connection(handle)
     from reluflow.kernels.compiling import listen
 
@@ -216,19 +216,3 @@ def serve(handle: int) -> None:
             for package in packages:
                 tasks.allow(package)
             pipe.send(pack(compute(Point.from_dict(stored))))
-
-
-def _die_with(parent: int) -> None:
-    """End this process when its parent ends: by the kernel on Linux, by looking elsewhere."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_death_signal = 1
-        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True).start()

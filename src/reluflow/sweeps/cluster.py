@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing
 import os
 import re
 import signal
@@ -20,12 +21,14 @@ from typing import Any
 
 from reluflow import files, interrupts
 from reluflow.errors import InputError, MissingExtraError, ReluflowWarning
+from reluflow.sweeps import orphans
+from reluflow.sweeps import security as security_of
 from reluflow.sweeps.compute import ONE_THREAD, Computed
 from reluflow.sweeps.dispatch import ATTEMPTS, ClusterError, Dispatcher, NoWorkersError
 from reluflow.sweeps.heartbeat import Heart
 from reluflow.sweeps.limits import Limits
 from reluflow.sweeps.point import Point
-from reluflow.sweeps.security import CLOSED, PRELOAD, Certificates, of_caller, temporary
+from reluflow.sweeps.security import CLOSED, Certificates, of_caller, temporary
 
 CONNECT_S = 30
 CLOSE_S = 3
@@ -84,6 +87,7 @@ def _local(workers: int) -> Iterator[Any]:
         dask.config.set(settings),
         _quiet(),
         tempfile.TemporaryDirectory(prefix="reluflow-", ignore_cleanup_errors=True) as scratch,
+        _none_left(),
     ):
         cluster = _started(workers, scratch)
         try:
@@ -98,8 +102,8 @@ def _local(workers: int) -> Iterator[Any]:
 def _started(workers: int, scratch: str) -> Any:
     """A cluster of local processes; more tries if one of them dies while it starts.
 
-    Workers inherit the blocked signals: Ctrl-C reaches every process of a terminal, and the driver
-    alone decides what it means.
+    Workers inherit the blocked signal: Ctrl-C reaches every process of a terminal, and the driver
+    alone decides what it means. SIGTERM is theirs: Python ends children by it when it exits.
     """
     from multiprocessing import resource_tracker
 
@@ -110,7 +114,7 @@ def _started(workers: int, scratch: str) -> Any:
     while True:
         interrupts.check()
         try:
-            with _undisturbed():
+            with _deaf():
                 return LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
@@ -119,9 +123,9 @@ def _started(workers: int, scratch: str) -> Any:
                     dashboard_address=None,
                     scheduler_kwargs={
                         "dashboard_address": "127.0.0.1:0",  # Dask insists; closed by the preload
-                        "preload": [PRELOAD],
+                        "preload": [security_of.PRELOAD],
                     },
-                    preload=[PRELOAD],
+                    preload=[security_of.PRELOAD, orphans.PRELOAD],
                     silence_logs=logging.CRITICAL,
                     local_directory=scratch,
                 )
@@ -135,9 +139,9 @@ def _started(workers: int, scratch: str) -> Any:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Starting workers is not interrupted halfway; a signal waits for the end."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+def _deaf() -> Iterator[None]:
+    """Processes and threads that are started inside never hear Ctrl-C."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
@@ -151,6 +155,18 @@ def _kill(cluster: Any) -> None:
         if nanny.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(nanny.pid, signal.SIGKILL)
+
+
+@contextmanager
+def _none_left() -> Iterator[None]:
+    """End workers that were starting when their cluster was closed, or could not be made."""
+    before = set(multiprocessing.active_children())  # of a cluster of the caller's own
+    try:
+        yield
+    finally:
+        for child in multiprocessing.active_children():
+            if child not in before and child.name.startswith("Dask Worker process"):
+                child.kill()
 
 
 @contextmanager

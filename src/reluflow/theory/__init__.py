@@ -6,6 +6,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any
 
+from reluflow import interrupts
 from reluflow.checks import choice, nearest
 from reluflow.errors import InputError
 from reluflow.theory.paper import Paper
@@ -25,6 +26,7 @@ def paper_named(name: str) -> Paper:
     return found
 
 
+@interrupts.deferred()
 def check(paper: str, subject: object, *, start_runs: bool = True, **options: Any) -> Report:
     """Check every assumption and claim of a paper on a run.
 

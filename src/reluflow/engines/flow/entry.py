@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from reluflow import interrupts
 from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
+from reluflow.engines import checkpoints
 from reluflow.engines.flow.driver import Ending, Flow, Stops
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
@@ -71,9 +73,10 @@ def flow(
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
     run = _begun(problem, earlier, rtol, inside, stops.t_end)
     records = Records(problem, count, earlier)
-    ending = _driven(run, records, progress, on_interrupt)
-    trajectory = records.pack(run, ending, {"train": train, "rtol": rtol})
-    return trajectory if times is None else at_times(trajectory, times)
+    trajectory = _follow(run, records, train, progress, on_interrupt == "return")
+    if times is None or trajectory.status is Status.INTERRUPTED:
+        return trajectory  # what was interrupted keeps the state it can be continued from
+    return at_times(trajectory, times)
 
 
 def _begun(
@@ -85,29 +88,41 @@ def _begun(
         run.start_modes()
         return run
     state = restore(problem, earlier, len(earlier.t) - 1)
-    if np.isfinite(t_end) and inside.t_end <= state.t:
+    if np.isfinite(t_end) and t_end < earlier.t[-1]:
         raise InputError(
             f"`t_end` is {t_end:g} but the run has reached {earlier.t[-1]:g}. Give a later time."
         )
     return Flow(problem, state, rtol, inside)
 
 
-def _driven(run: Flow, records: Records, progress: bool, on_interrupt: str) -> Ending:
-    """Drive a run to its end, with a bar, and deaf to signals inside steps."""
-    log_unit = run.problem.units.log_time
+def _follow(run: Flow, records: Records, train: str, progress: bool, forgiving: bool) -> Trajectory:
+    """Run to the end; a signal raises, or returns the run up to there, and saves it if wished."""
+    options = {"train": train, "rtol": run.rtol}
+
+    def so_far(reason: str) -> Trajectory:
+        found = records.pack(run, Ending(Status.INTERRUPTED, np.nan, reason), options)
+        # without the events of a step that was cut off between its end and its record
+        return replace(found, events=found.events[found.events["t"] <= found.t[-1]])
+
     with bar(progress, "gradient flow") as update, interrupts.deferred() as pending:
 
         def tick(log_t: float, log_loss: float) -> None:
-            update(run.counters.steps, f"log t {log_t + log_unit:.4g}, log loss {log_loss:.6g}")
+            log_t += run.problem.units.log_time
+            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+            checkpoints.offer(so_far)
             pending.check()
 
         try:
-            return run.run(records.add, tick)
+            ending = run.run(records.add, tick)
         except KeyboardInterrupt:
-            if on_interrupt == "raise" or records.last is None:
+            if records.last is None:
+                raise
+            checkpoints.offer_last(so_far)
+            if not forgiving:
                 raise
             pending.answer()
-            return Ending(Status.INTERRUPTED, np.nan, "a signal stopped it")
+            return so_far(checkpoints.STOPPED)
+    return records.pack(run, ending, options)
 
 
 def _check_network(data: Dataset, net: Network, train: str) -> None:

@@ -98,7 +98,7 @@ class Records:
             reason=ending.reason,
             events=events,
             limit_error=ending.error,
-            stats=_stats(run, events),
+            stats=_stats(run, events, self.earlier),
             options=options,
         )
 
@@ -166,13 +166,14 @@ def restore(problem: Problem, run: Trajectory, k: int) -> State:
     )
 
 
-def _stats(run: Flow, events: NDArray[Any]) -> Stats:
+def _stats(run: Flow, events: NDArray[Any], earlier: Trajectory | None) -> Stats:
     kinds = Counter(events["kind"].tolist())
-    counts = {
+    counts: dict[str, Any] = {
         "steps": run.counters.steps,
         "rejected": run.counters.rejected,
         "evaluations": run.counters.evaluations,
         "plateaus": run.plateaus,
-        "events": dict(sorted(kinds.items())),
     }
-    return Stats(counts, run.seconds)
+    if earlier is not None:
+        counts = {name: count + int(earlier.stats.get(name, 0)) for name, count in counts.items()}
+    return Stats({**counts, "events": dict(sorted(kinds.items()))}, run.seconds)

@@ -1,0 +1,238 @@
+"""Long campaigns in pieces: each piece is a line of a file, and what the file has is not repeated.
+
+    python tests/campaigns.py --out campaigns.jsonl                   all, to their full numbers
+    python tests/campaigns.py --out campaigns.jsonl --only deaths     one of them
+    python tests/campaigns.py --out campaigns.jsonl --minutes 30      as much as fits
+    python tests/campaigns.py --out campaigns.jsonl --table           what has been done
+
+A piece that goes wrong is kept with its traceback, and the others go on. A piece has a number,
+which is also its seed: ``--piece 7`` repeats it. ``--share 0/2`` and ``1/2`` divide the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.update(
+    dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+)
+sys.path.insert(0, str(Path(__file__).parent))
+
+Found = dict[str, Any]
+NO_COUNTS = ("slowest_s", "peak_mb", "worst", "bad")
+
+
+class Campaign(NamedTuple):
+    """How many disturbances are wanted, how many make a piece, and what does one.
+
+    ``run(folder, seed, size)`` returns counts of what it met and the slowest end, if it has one.
+    """
+
+    wanted: int
+    size: int
+    run: Callable[[Path, int, int], Found]
+
+
+def drivers_inline(folder: Path, seed: int, size: int) -> Found:
+    """Kill -9 of a driver that computes itself."""
+    from crash.test_killed_driver import survive
+
+    return {"kills": survive(folder, kills=size, points=60 * size, workers=0, seed=seed)}
+
+
+def drivers_dask(folder: Path, seed: int, size: int) -> Found:
+    """Kill -9 of a driver with two workers."""
+    from crash.test_killed_driver import survive
+
+    return {"kills": survive(folder, kills=size, points=150 * size, workers=2, seed=seed)}
+
+
+def deaths(folder: Path, seed: int, size: int) -> Found:
+    """Workers that die by three signals."""
+    from crash.test_killed_workers import die
+
+    return {"deaths": die(folder, wanted=size, points=400, mean_s=0.7, seed=1000 * seed)}
+
+
+def stops(folder: Path, seed: int, size: int) -> Found:
+    """Workers that are stopped and wake late."""
+    from crash.test_killed_workers import stop_and_wake
+
+    return {"stops": stop_and_wake(folder, wanted=size, points=500, seed=1000 * seed)}
+
+
+def signals_inline(folder: Path, seed: int, size: int) -> Found:
+    """Ctrl-C and SIGTERM in turn, in compiled code of a sweep."""
+    from crash.test_signals import survive
+    from sweeps.helpers import training
+
+    took = survive(folder, training(10 * size), signals=size, workers=0, seed=seed)
+    return {"signals": len(took), "slowest_s": max(took)}
+
+
+def signals_descent(folder: Path, seed: int, size: int) -> Found:
+    """Ctrl-C and SIGTERM in turn during ``reluflow run`` of a descent."""
+    from crash.test_stopped_runs import survive
+
+    took = survive(folder, engine="descent", width=40, size=4_000_000, signals=size, seed=seed)
+    return {"signals": len(took), "slowest_s": max(took)}
+
+
+def signals_flow(folder: Path, seed: int, size: int) -> Found:
+    """Ctrl-C and SIGTERM in turn during ``reluflow run`` of a flow."""
+    from crash.test_stopped_runs import survive
+
+    took = survive(folder, engine="flow", width=2000, size=0, signals=size, seed=seed)
+    return {"signals": len(took), "slowest_s": max(took)}
+
+
+def mutations(kind: str) -> Callable[[Path, int, int], Found]:
+    """Mutated files, loaded and used."""
+
+    def run(folder: Path, seed: int, size: int) -> Found:
+        from fuzz.campaign import campaign
+
+        outcome = campaign(kind, size, first=seed * size, seed=2)
+        assert outcome.bad == {}, outcome.bad
+        assert outcome.peak_bytes < 2**30
+        peak = round(outcome.peak_bytes / 2**20)
+        return {"files": size, **outcome.counts, "peak_mb": peak, "slowest_s": outcome.slowest_s}
+
+    return run
+
+
+def property_of(name: str) -> Callable[[Path, int, int], Found]:
+    """What holds along every flow, on random problems."""
+
+    def run(folder: Path, seed: int, size: int) -> Found:
+        from numerics.properties import examined
+
+        found = examined(name, range(seed * size, (seed + 1) * size))
+        beyond = found.pop("beyond")
+        return {**found, "beyond": len(beyond), "bad": beyond}
+
+    return run
+
+
+def problems(folder: Path, seed: int, size: int) -> Found:
+    """Random flow problems of every generator: none hangs or raises, the ends are confirmed."""
+    from numerics.many import examine_all
+
+    return examine_all(range(seed * size, (seed + 1) * size))
+
+
+CAMPAIGNS = {
+    "drivers-inline": Campaign(400, 20, drivers_inline),
+    "drivers-dask": Campaign(100, 5, drivers_dask),
+    "deaths": Campaign(1000, 20, deaths),
+    "stops": Campaign(50, 5, stops),
+    "signals-inline": Campaign(400, 20, signals_inline),
+    "signals-descent": Campaign(200, 20, signals_descent),
+    "signals-flow": Campaign(200, 20, signals_flow),
+    "files-damaged": Campaign(15_000, 1000, mutations("damaged")),
+    "files-sealed": Campaign(5_000, 250, mutations("sealed")),
+    "files-toml": Campaign(5_000, 500, mutations("toml")),
+    "files-csv": Campaign(5_000, 500, mutations("csv")),
+    "flow-balance": Campaign(200, 20, property_of("balance")),
+    "flow-falls": Campaign(200, 20, property_of("falls")),
+    "flow-limits": Campaign(3_000, 100, property_of("limits")),
+    "flow-turned": Campaign(500, 50, property_of("turned")),
+    "problems": Campaign(100_000, 100, problems),
+}
+
+
+def pieces(campaign: Campaign) -> int:
+    """How many pieces a campaign has."""
+    return -(-campaign.wanted // campaign.size)
+
+
+def read(out: Path) -> list[Found]:
+    """The lines of a file; one that was cut off is left out."""
+    found = []
+    for line in out.read_text(encoding="utf-8").splitlines() if out.exists() else []:
+        with suppress(json.JSONDecodeError):
+            found.append(json.loads(line))
+    return found
+
+
+def piece(name: str, number: int) -> Found:
+    """Do a piece; what it met, or the traceback of what went wrong."""
+    campaign, began = CAMPAIGNS[name], time.monotonic()
+    size = min(campaign.size, campaign.wanted - number * campaign.size)
+    line: Found = {"campaign": name, "piece": number, "size": size}
+    with tempfile.TemporaryDirectory(prefix="campaign-") as folder:
+        try:
+            line["met"] = campaign.run(Path(folder), number, size)
+        except (Exception, AssertionError):
+            line["wrong"] = traceback.format_exc(limit=-6)
+    return {**line, "seconds": round(time.monotonic() - began, 1)}
+
+
+def table(lines: list[Found]) -> str:
+    """What has been done of each campaign, as Markdown."""
+    rows = ["| campaign | done | wanted | pieces that went wrong | met | slowest end, s |"]
+    rows.append("|---|---|---|---|---|---|")
+    for name, campaign in CAMPAIGNS.items():
+        mine = [line for line in lines if line["campaign"] == name]
+        good = [line["met"] for line in mine if "met" in line]
+        met: Counter[str] = Counter()
+        for found in good:
+            met.update({k: v for k, v in found.items() if k not in NO_COUNTS})
+        slowest = max((found["slowest_s"] for found in good if "slowest_s" in found), default="")
+        done = sum(line["size"] for line in mine if "met" in line)
+        words = ", ".join(f"{count} {word}" for word, count in met.items())
+        worst = max((found["worst"] for found in good if "worst" in found), default=None)
+        words += "" if worst is None else f", worst {worst:.3g}"
+        wrong = [line["piece"] for line in mine if "wrong" in line]
+        rows.append(
+            f"| {name} | {done} | {campaign.wanted} | {wrong or 'none'} | {words} | {slowest} |"
+        )
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Do what is missing."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--only", choices=list(CAMPAIGNS), nargs="*", default=list(CAMPAIGNS))
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--share", default="0/1", metavar="K/N")
+    parser.add_argument("--piece", type=int)
+    parser.add_argument("--table", action="store_true")
+    given = parser.parse_args()
+    first, step = (int(part) for part in given.share.split("/"))
+    end = time.monotonic() + 60.0 * given.minutes
+    done = {(line["campaign"], line["piece"]) for line in read(given.out)}
+    wanted = [
+        (name, number)
+        for name in given.only
+        for number in range(pieces(CAMPAIGNS[name]))
+        if given.piece in (None, number)
+    ]
+    for name, number in [] if given.table else wanted:
+        skipped = (name, number) in done and given.piece is None
+        if skipped or number % step != first or time.monotonic() > end:
+            continue
+        line = piece(name, number)
+        with given.out.open("a", encoding="utf-8") as stream:
+            # a line break first: a line that a kill cut off stays alone
+            stream.write("\n" + json.dumps(line, default=float) + "\n")
+        print(json.dumps(line, default=float)[:2000], flush=True)
+    lines = read(given.out)
+    print(table(lines))
+    sys.exit(any("wrong" in line for line in lines))
+
+
+if __name__ == "__main__":
+    main()
