@@ -392,3 +392,19 @@ def test_all_planes_that_meet_at_zero_are_crossed_at_once_at_any_tolerance():
         last = problem.flow(rtol=rtol).events[-3:]
         assert kinds(last) == [(0, 0, "deactivate"), (0, 2, "activate"), (0, 3, "deactivate")]
         assert len(set(last["t"])) == 1
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(3))
+def test_near_parallel_points_have_as_many_events_at_every_tolerance(seed, spread):
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=(4, 3))
+    near = base * (1.0 + 0.5 * rng.random((4, 1))) + spread * rng.normal(size=(4, 3))
+    data = rf.Dataset(np.vstack([base, near]), np.sign(rng.normal(size=8)))
+    net = rf.Network(0.1 * rng.choice([-1.0, 1.0], 20), 0.05 * rng.normal(size=(20, 3)))
+    loss = rf.losses.Logistic()
+    counts = [
+        len(rf.flow(data, net, loss=loss, t_end=300.0, rtol=rtol).events) for rtol in (1e-8, 1e-10)
+    ]
+    assert counts[1] > 20
+    assert abs(counts[0] - counts[1]) <= 0.2 * counts[1]
