@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,10 @@ from reluflow.trajectory import Status, Trajectory
 DEFAULT_STOP_LOG_LOSS = -1000.0
 
 
+class _StoppedError(Exception):
+    """The caller's ``stop`` said so; never leaves this module."""
+
+
 def flow(
     data: Dataset | Trajectory,
     net: Network | None,
@@ -37,6 +42,7 @@ def flow(
     record: Any,
     max_seconds: float | None,
     max_events: int | None,
+    stop: Callable[[], bool] | None,
     progress: bool,
     on_interrupt: str,
 ) -> Trajectory:
@@ -87,9 +93,13 @@ def flow(
             log_t += problem.units.log_time
             update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
             pending.check()
+            if stop is not None and stop():
+                raise _StoppedError
 
         try:
             ending = run.run(records.add, tick)
+        except _StoppedError:
+            ending = Ending(Status.INTERRUPTED, np.nan, "the caller's `stop` asked for it")
         except KeyboardInterrupt:
             if on_interrupt == "raise" or records.last is None:
                 raise
