@@ -29,6 +29,12 @@ MAX_SAMPLES, MAX_EVENTS = 200, 5000
 TURN = np.radians(6.0)  # between two samples, where more of them are worth it
 ROUNDS, REFINE_SECONDS = 6, 0.4
 Stop = Callable[[], bool]
+ENDINGS = {
+    Status.CONVERGED: "it tends to a limit that fits every point",
+    Status.STATIONARY: "it tends to a limit of non-zero loss: a minimum, a saddle, a dead network",
+    Status.STOP_LOSS: "it reached the loss at which it was asked to stop",
+    Status.BUDGET: f"it needs more than {FULL_SECONDS:g} s and is shown as far as it came",
+}
 
 
 @dataclass(frozen=True)
@@ -46,8 +52,22 @@ def draft(state: State, stop: Stop) -> Result:
 
 
 def full(state: State, stop: Stop) -> Result:
-    """The run at the tolerance of the state, sampled finely."""
-    return _result(state, stop, state.rtol, FULL_SECONDS, "exact")
+    """The run at the tolerance of the state, sampled finely.
+
+    One that takes too long is replaced by a draft that ends, and the page says so.
+    """
+    found = _result(state, stop, state.rtol, FULL_SECONDS, "exact")
+    if found.run.status != Status.BUDGET or state.rtol >= DRAFT_RTOL or stop():
+        return found
+    coarse = _result(state, stop, DRAFT_RTOL, FULL_SECONDS, "draft")
+    if not coarse.run.status.is_asked_for:
+        return found
+    text = (
+        f"At rtol {state.rtol:g} the run did not end within {FULL_SECONDS:g} s. The picture is a "
+        f"draft at rtol {DRAFT_RTOL:g}."
+    )
+    coarse.header["warnings"].append({"text": text, "points": []})
+    return coarse
 
 
 def train(state: State, rtol: float, seconds: float, stop: Stop | None) -> Trajectory:
@@ -72,7 +92,7 @@ def _result(state: State, stop: Stop, rtol: float, seconds: float, kind: str) ->
     header: dict[str, Any] = {
         "status": kind,
         "ending": str(run.status),
-        "text": run.ending,
+        "text": ENDINGS.get(run.status, run.ending),
         "steps": int(run.stats["steps"]),
         "log_scale": state.log_scale,
         "branches": len(run.branches),
@@ -102,7 +122,8 @@ def _warnings(state: State, run: Trajectory) -> list[dict[str, Any]]:
         )
         found.append({"text": text, "points": list(clash)})
     if run.status in (Status.BUDGET, Status.FAILED):
-        found.append({"text": f"The picture ends early: {run.ending}.", "points": []})
+        text = f"The picture ends early: {ENDINGS.get(run.status, run.ending)}."
+        found.append({"text": text, "points": []})
     if len(run.events) > MAX_EVENTS:
         text = f"Only the first {MAX_EVENTS} of {len(run.events)} events are shown."
         found.append({"text": text, "points": []})
@@ -121,7 +142,8 @@ def refined(run: Trajectory, stop: Stop) -> Trajectory:
     def late() -> bool:
         return stop() or time.perf_counter() > end
 
-    shown = run
+    keep = np.unique(np.linspace(0, len(run.t) - 1, MAX_SAMPLES // 2).round().astype(int))
+    shown = run if len(run.t) <= len(keep) else _records(run, keep)
     for _ in range(ROUNDS):
         room = MAX_SAMPLES - len(shown.t)
         turns = _turns(shown)
@@ -134,6 +156,14 @@ def refined(run: Trajectory, stop: Stop) -> Trajectory:
     inside = happened[(happened <= run.log_t[-1]) & np.isfinite(happened)]
     room = MAX_SAMPLES - len(shown.t)
     return shown if late() or room <= 0 else _with_more(run, shown, _thinned(inside, room), late)
+
+
+def _records(run: Trajectory, keep: NDArray[np.intp]) -> Trajectory:
+    """The run with some of its records."""
+    states = {name: rows[keep] for name, rows in run.states.items()}
+    return replace(
+        run, t=run.t[keep], log_t=run.log_t[keep], log_loss=run.log_loss[keep], states=states
+    )
 
 
 def _with_more(run: Trajectory, shown: Trajectory, log_times: Array, stop: Stop) -> Trajectory:

@@ -122,33 +122,33 @@ def _all() -> list[Preset]:
         Preset(
             "sliding",
             "Sliding along a plane",
-            "The two points pull the neuron against each other, so it slides along the line where "
-            "one of them is on the brink. The hatched part of the raster is that slide.",
+            "One point pulls both neurons into the cone of the other, which pushes them out again: "
+            "they slide along the line between. The hatched part of the raster is that slide.",
             _plane(
-                [[1.0, 0.1], [-0.4, 1.0]],
-                [1.2, -0.9],
-                net=Given(a=[1.0, 1.0], W=[[0.6, 0.8], [0.1, 0.995]]),
+                [[1.0, 0.1], [0.5, 0.9]],
+                [1.0, -1.0],
+                net=Given(a=[1.0, 1.0], W=[[0.6, -0.8], [0.9, -0.44]]),
                 log_scale=-4.0,
             ),
         ),
         Preset(
             "origin",
             "Through the origin",
-            "A neuron of the wrong sign shrinks towards zero while others fit the points. The "
-            "raster shows which neurons die and which come back.",
+            "Output weights dominate, so a neuron keeps its sign, and one that pulls the wrong way "
+            "shrinks towards zero. The raster shows which neurons die and which slide and return.",
             _plane(
                 [[1.0, 0.2], [0.8, 0.7], [-0.3, 1.0]],
                 [1.0, 0.4, -0.8],
-                net=Drawn(width=10, seed=7, signs="random"),
+                net=Drawn(width=10, seed=0, init="dominated"),
                 log_scale=-1.0,
             ),
         ),
         Preset(
             "rank",
             "Rank 2 beats rank 1",
-            "One neuron along the teacher would fit these points. Two neurons do it with a "
-            "smaller norm: compare the columns of the numbers.",
-            _plane(*_fan([34.0, 122.0], 78.0, [1.0, 1.0]), net=Drawn(width=20, seed=3)),
+            "One neuron fits both points, and so do two, one for each point, with a smaller norm. "
+            "Compare the columns of the numbers, and see what the scale changes.",
+            _plane(*_fan([13.0, 143.0], 78.0, [1.0, 1.0]), net=Drawn(width=20, seed=3)),
         ),
     ]
 

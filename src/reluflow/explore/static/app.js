@@ -149,13 +149,14 @@ export class App {
     this.run.stairs = arrays.stair_loss ? arrays : null;
     this.problem = header.warnings.length ? { points: header.warnings[0].points, short: "", text: header.warnings[0].text } : null;
     this.say(this.problem ? this.problem.text : null);
-    if (header.status === "exact") {
+    if (!entry || entry.kind === "full") {
       this.slow = {};
       this.root.dataset.slow = "";
       this.remember(this.state);
       if (this.link && !this.frozen) this.link.slow(this.run.state);
     }
-    this.mark(header.status, header.status === "exact" && ["budget", "failed"].includes(header.ending) ? "ended early" : header.status);
+    const early = header.status === "exact" && ["budget", "failed"].includes(header.ending);
+    this.mark(early ? "early" : header.status, early ? "ended early" : header.status);
     if (this.atEnd) this.index = this.run.count - 1;
     this.index = clamp(this.index, 0, this.run.count - 1);
     this.redraw(() => { if (entry) entry.painted = performance.now(); });
@@ -163,7 +164,7 @@ export class App {
 
   takeSlow(header, arrays) {
     if (header.part === "second") {
-      if (header.undecided) { this.mark("undecided", "undecided"); this.say(header.note); } else this.mark("exact", "exact");
+      if (header.undecided) { this.mark("undecided", "undecided"); this.say(header.note); }
     }
     this.slow[header.part] = header;
     if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run.d);
@@ -211,7 +212,8 @@ export class App {
   // log t collapses to a line where the scale is tiny: there the time of jumps is the better default
   get axis() {
     if (!this.run) return null;
-    const kind = this.axisKind || (this.run.state.loss === "square" && this.run.state.log_scale < -20 ? "scaled" : "log");
+    const tiny = this.run.state.log_scale < -20;
+    const kind = this.axisKind || (!tiny ? "log" : this.run.state.loss === "square" ? "scaled" : "progress");
     if (!this.cachedAxis || this.cachedAxis.run !== this.run || this.cachedAxis.kind !== kind) {
       this.cachedAxis = new TimeAxis(this.run, kind);
     }
@@ -245,6 +247,7 @@ export class App {
     const flat = state.X[0].length === 2;
     const [line, plane, loss, raster, strip] = this.scenes;
     line.card.show(flat && state.line);
+    this.root.classList.toggle("no-line", !(flat && state.line));
     plane.card.show(flat);
     const net = fits ? run.netAt(clamp(this.index, 0, run.count - 1)) : null;
     const shared = { run: fits ? run : null, net, axis: fits ? this.axis : null, ghosts: this.ghosts, slow: this.slow,

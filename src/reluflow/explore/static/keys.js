@@ -47,7 +47,8 @@ export function bindKeys(app) {
     const target = event.composedPath()[0];
     const inside = target === document.body || app.root.contains(target);
     if (!inside || event.ctrlKey || event.metaKey || event.altKey || app.help.open) return;
-    if (target.closest && target.closest("input, select, textarea, dialog")) return;
+    const slides = target.type === "range" && !["Home", "End"].includes(event.key); // its own keys
+    if (!slides && target.closest && target.closest("input, select, textarea, dialog")) return;
     if (event.key === " " && target.closest && target.closest("button, summary")) return;
     const act = acts[event.key];
     if (!act) return;

@@ -1,7 +1,7 @@
 // The loss over time: curve, predicted plateaus as bands, predicted jumps and events as ticks.
 import { Card } from "../card.js";
 import { button } from "../handles.js";
-import { clamp, drawAxes, linear, pathOf, said, saidOfLog, shape, ticks } from "../svg.js";
+import { clamp, drawAxes, linear, pathOf, said, shape, ticks } from "../svg.js";
 
 export class LossScene {
   constructor(app) {
@@ -38,7 +38,7 @@ export class LossScene {
     drawAxes(this.axes, this.box, this.x, y, {
       xTicks: timeTicks.map(([at]) => at), xText: (at) => names.get(at), xLabel: axis.label,
       yTicks: ticks(low, high, 5).filter((v) => !this.isLog() || v % 1 === 0 || high - low < 3),
-      yText: this.isLog() ? (v) => saidOfLog(v * Math.LN10) : (v) => said(v, 3), yLabel: "loss",
+      yText: this.isLog() ? (v) => said(10 ** v, 2) : (v) => said(v, 3), yLabel: "loss",
     });
     const place = (value) => clamp(y(value), this.box.top, this.box.bottom);
     this.drawStairs(run, axis, (loss) => place(of(Math.log(Math.max(loss, 1e-300)))));

@@ -75,10 +75,12 @@ export class NumbersPanel {
   drawClaims(claims) {
     if (!claims) { this.claims.replaceChildren(); return; }
     if (!claims.rows) { this.claims.replaceChildren(html("p", { class: "soft" }, claims.note)); return; }
-    const count = (verdict) => claims.rows.filter((row) => row.verdict === verdict).length;
+    const assumed = claims.rows.filter((row) => row.assumed);
+    const hold = assumed.filter((row) => row.verdict === "PASS").length;
+    const count = (verdict) => claims.rows.filter((row) => !row.assumed && row.verdict === verdict).length;
     const told = [["PASS", "pass"], ["FAIL", "fail"], ["UNRESOLVED", "unresolved"], ["NOT_APPLICABLE", "do not apply"]]
       .map(([verdict, text]) => [count(verdict), text]).filter(([k]) => k).map(([k, text]) => `${k} ${text}`);
-    this.claims.replaceChildren(html("details", {}, html("summary", {}, `Claims of “${claims.title}”: ${told.join(", ")}`),
+    this.claims.replaceChildren(html("details", {}, html("summary", {}, `“${claims.title}”: ${hold} of ${assumed.length} assumptions hold; of the claims ${told.join(", ")}`),
       html("ul", {}, ...claims.rows.map((row) => html("li", { title: row.note || null },
         html("b", { class: `verdict ${row.verdict}` }, row.verdict.replace("_", " ").toLowerCase()), ` ${row.id}: ${row.title}`)))));
   }

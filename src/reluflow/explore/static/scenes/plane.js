@@ -84,8 +84,7 @@ export class PlaneScene {
     const tips = X.map((row) => [this.cx + row[0] * this.unit, this.cy - row[1] * this.unit]);
     this.inputs.replaceChildren(...tips.flatMap(([px, py], i) => [
       shape("line", { class: `input ${y[i] < 0 ? "minus" : "plus"}`, x1: this.cx, y1: this.cy, x2: px, y2: py }),
-      shape("text", { class: "tick", x: px + (px < this.cx ? -10 : 10), y: py - 9,
-        "text-anchor": px < this.cx ? "end" : "start" }, this.app.state.line ? "" : said(y[i], 3)),
+      this.tag(px, py, this.app.state.line ? "" : said(y[i], 3)),
     ]));
     const bad = new Set(problem ? problem.points : []);
     this.handles.draw(tips, (i) => `${y[i] < 0 ? "minus" : "plus"}${bad.has(i) ? " bad" : ""}`);
@@ -98,6 +97,14 @@ export class PlaneScene {
     const i = problem && problem.points.length ? problem.points[0] : null;
     this.bubble.replaceChildren(...(i !== null && tips[i] ? [shape("text", { class: "bubble",
       x: clamp(tips[i][0], 70, card.width - 70), y: tips[i][1] - 14, "text-anchor": "middle" }, problem.short)] : []));
+  }
+
+  // the label of an input, beside the middle of its arrow
+  tag(px, py, text) {
+    const [dx, dy] = [px - this.cx, py - this.cy];
+    const size = Math.hypot(dx, dy) || 1;
+    return shape("text", { class: "tick tag", "text-anchor": "middle",
+      x: this.cx + 0.62 * dx - (16 * dy) / size, y: this.cy + 0.62 * dy + (16 * dx) / size + 4 }, text);
   }
 
   drawCones(X) {
@@ -165,6 +172,15 @@ export class PlaneScene {
     });
   }
 
+  // go on along the circle, not across it
+  arc(points, angle, radius) {
+    const from = points.length ? points.angle : angle;
+    const turn = Math.atan2(Math.sin(angle - from), Math.cos(angle - from));
+    const parts = Math.max(1, Math.ceil(Math.abs(turn) / 0.15));
+    for (let p = 1; p <= parts; p += 1) points.push(this.place(from + (turn * p) / parts, radius));
+    points.angle = angle;
+  }
+
   drawTrails(run) {
     if (!run) { this.trails.replaceChildren(); return; }
     const last = Math.ceil(this.app.index);
@@ -176,7 +192,7 @@ export class PlaneScene {
       for (let k = 0; k <= last; k += step) {
         const at = 2 * (k * run.m + j);
         const angle = Math.atan2(u[at + 1], u[at]);
-        points.push(this.place(angle, this.radius + 8 + 16 * (k / Math.max(run.count - 1, 1))));
+        this.arc(points, angle, this.radius + 8 + 16 * (k / Math.max(run.count - 1, 1)));
       }
       const sign = run.arrays.sign[j] < 0 ? "minus" : "plus";
       nodes.push(shape("path", { class: `trail ${sign}${this.app.hot === j ? " hot" : ""}`, d: pathOf(points) }));

@@ -25,7 +25,7 @@ export class StripScene {
     this.cells.replaceChildren(...strip.nets.flatMap((net, k) => {
       const [x0, y0] = [(k % columns) * w, Math.floor(k / columns) * h];
       const box = { left: x0 + 4, right: x0 + w - 4, top: y0 + 6, bottom: y0 + h - 40 };
-      const body = net.d !== 2 ? [] : this.app.state.line ? this.graph(net, box, extent) : this.circle(net, box);
+      const body = net.d !== 2 ? this.bars(net, box) : this.app.state.line ? this.graph(net, box, extent) : this.circle(net, box);
       const middle = (box.left + box.right) / 2;
       return [shape("rect", { class: "box", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }),
         ...body,
@@ -43,6 +43,15 @@ export class StripScene {
     const line = net.polyline(...dx).map(([a, b]) => [x(a), clamp(y(b / margin), box.top, box.bottom)]);
     return [shape("path", { class: "curve trained thin", d: pathOf(line) }),
       ...X.map((row, i) => shape("circle", { class: "mini", r: 2, cx: x(row[0]), cy: clamp(y(labels[i]), box.top, box.bottom) }))];
+  }
+
+  // without a picture of the plane: the sizes of the neurons, largest first
+  bars(net, box) {
+    const sizes = Array.from(net.weight, (w, j) => [Math.abs(w), net.sign[j]]).sort((p, q) => q[0] - p[0]);
+    const wide = (box.right - box.left) / Math.max(sizes.length, 8);
+    const scale = (box.bottom - box.top - 6) / Math.max(sizes[0][0], 1e-300);
+    return sizes.map(([size, sign], k) => shape("rect", { class: `mini ${sign < 0 ? "minus" : "plus"}`,
+      x: box.left + k * wide + 0.5, width: Math.max(wide - 1, 0.5), y: box.bottom - size * scale, height: size * scale }));
   }
 
   circle(net, box) {
