@@ -22,7 +22,7 @@ VALUES = (
 PURE = ("datasets", "networks", "densities", "limits", "interpolators", "geometry")
 HEAVY = {
     *("scipy", "matplotlib", "plotly", "clarabel", "cvxpy", "torch", "xarray", "dask"),
-    *("distributed", "jinja2"),
+    *("distributed", "jinja2", "websockets", "anywidget", "traitlets"),
 }
 TERMINAL = {"typer", "rich", "click"}
 LEAVES = ("cli", "report", "studies")
@@ -115,17 +115,31 @@ def test_the_terminal_belongs_to_the_command_line(name):
 
 @EVERY
 def test_specifications_alone_load_msgspec(name):
-    if not inside(name, "cli", "spec"):
+    if not inside(name, "cli", "spec", "explore"):
         assert "msgspec" not in {root_of(m) for m, top in imports(name) if top}
-    if not inside(name, "cli", "sweeps", "studies"):
+    if not inside(name, "cli", "sweeps", "studies", "explore"):
         assert not [m for m, top in imports(name) if top and inside(m, "spec")]
 
 
 @EVERY
 def test_nobody_imports_the_leaves(name):
     for leaf in LEAVES:
-        if not inside(name, *LEAVES):
+        if not inside(name, *LEAVES, "explore"):
             assert not [module for module, _ in imports(name) if inside(module, leaf)]
+
+
+@EVERY
+def test_the_explorer_is_reached_by_its_light_entry_only(name):
+    """Its function is public; everything else of it belongs to the command line and to itself."""
+    if name == "reluflow":
+        found = {module for module, _ in imports(name) if inside(module, "explore")}
+        assert found == {"reluflow.explore.entry"}
+    elif not inside(name, "cli", "explore"):
+        assert not [module for module, _ in imports(name) if inside(module, "explore")]
+    if name == "reluflow.explore.entry":
+        values = ("dataset", "network", "errors", "trajectory")
+        top = [module for module, at_top in imports(name) if at_top]
+        assert all(inside(m, *values) or m in ("typing", "__future__") for m in top)
 
 
 @EVERY

@@ -12,6 +12,7 @@ from reluflow._version import __version__
 from reluflow.dataset import Dataset
 from reluflow.engines import LossBased, descend, flow
 from reluflow.errors import InputError
+from reluflow.explore.entry import explore
 from reluflow.network import Network
 from reluflow.trajectory import Mode, Status, Trajectory, load
 
@@ -31,6 +32,7 @@ __all__ = [
     "densities",
     "descend",
     "errors",
+    "explore",
     "flow",
     "geometry",
     "interpolators",

@@ -8,14 +8,14 @@ that rests on the plane of a point has an inner product of rounding, of either s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from os import PathLike
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from reluflow import files, losses, run_file, run_relations
 from reluflow.checks import Array, number
@@ -252,6 +252,26 @@ class Trajectory:
         from reluflow.engines import replay
 
         return replay(self, **asked)
+
+    def sample(self, log_times: ArrayLike, *, stop: Callable[[], bool] | None = None) -> Trajectory:
+        """Return the run with records at these log-times only, computed in one sweep.
+
+        Parameters
+        ----------
+        log_times : (k,) array
+            Logarithms of times in the span, -inf for the start; put in order, each once. Times
+            after the end of a run that has a limit count as its end.
+        stop : callable, optional
+            Asked between two times; once it returns True the times so far are returned.
+        """
+        if self.engine != "flow":
+            raise InputError(
+                "`sample` is for runs of the flow; descent has iterations. Ask for them with "
+                "`rf.descend(..., record=[...])`."
+            )
+        from reluflow.engines import sample
+
+        return sample(self, log_times, stop)
 
     def log_max_angle(self, t: float, subset: Sequence[int] | None = None) -> float:
         """Logarithm of the largest angle between two neurons at time t, right at any scale."""

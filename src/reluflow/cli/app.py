@@ -10,6 +10,7 @@ from reluflow._version import __version__
 from reluflow.cli.bench import bench
 from reluflow.cli.check import check
 from reluflow.cli.cite import cite
+from reluflow.cli.explore import explore
 from reluflow.cli.listing import listing
 from reluflow.cli.reproduce import reproduce
 from reluflow.cli.run import run
@@ -32,6 +33,7 @@ app.command("run")(run)
 app.command("show")(show)
 app.command("check")(check)
 app.command("verify")(verify)
+app.command("explore")(explore)
 app.command("list")(listing)
 app.command("bench")(bench)
 app.command("cite")(cite)

@@ -6,8 +6,10 @@ stays cheap.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
 
 # The package of the flow's parts and the function `flow` share a name: importing the package first
 # lets the function below take the name for good.
@@ -20,7 +22,7 @@ from reluflow.network import Network
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
 
-__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume"]
+__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume", "sample"]
 
 
 def descend(
@@ -102,6 +104,7 @@ def flow(
     record: Any = 200,
     max_seconds: float | None = None,
     max_events: int | None = None,
+    stop: Callable[[], bool] | None = None,
     progress: bool = False,
     on_interrupt: str = "raise",
 ) -> Trajectory:
@@ -128,6 +131,8 @@ def flow(
         At most so many records, or at these times exactly.
     max_seconds, max_events : float, int, optional
         End with status ``budget`` after so much.
+    stop : callable, optional
+        Asked between steps; once it returns True the run so far is returned, ``interrupted``.
     progress : bool
         Show a bar on work over two seconds.
     on_interrupt : "raise" or "return"
@@ -160,6 +165,7 @@ def flow(
         record=record,
         max_seconds=max_seconds,
         max_events=max_events,
+        stop=stop,
         progress=progress,
         on_interrupt=on_interrupt,
     )
@@ -184,6 +190,13 @@ def replay(run: Trajectory, **target: float) -> Network:
     from reluflow.engines.flow.replay import replay as replay_flow
 
     return replay_flow(run, **target)
+
+
+def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None) -> Trajectory:
+    """Recompute a run at many times in one sweep."""
+    from reluflow.engines.flow.replay import sample as sample_flow
+
+    return sample_flow(run, log_times, stop)
 
 
 def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,10 @@ from reluflow.trajectory import Status, Trajectory
 DEFAULT_STOP_LOG_LOSS = -1000.0
 
 
+class _StoppedError(Exception):
+    """The caller's ``stop`` said so; never leaves this module."""
+
+
 def flow(
     data: Dataset | Trajectory,
     net: Network | None,
@@ -39,6 +44,7 @@ def flow(
     record: Any,
     max_seconds: float | None,
     max_events: int | None,
+    stop: Callable[[], bool] | None,
     progress: bool,
     on_interrupt: str,
 ) -> Trajectory:
@@ -73,7 +79,7 @@ def flow(
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
     run = _begun(problem, earlier, rtol, inside, stops.t_end)
     records = Records(problem, count, earlier)
-    trajectory = _follow(run, records, train, progress, on_interrupt == "return")
+    trajectory = _follow(run, records, train, progress, on_interrupt == "return", stop)
     if times is None or trajectory.status is Status.INTERRUPTED:
         return trajectory  # what was interrupted keeps the state it can be continued from
     return at_times(trajectory, times)
@@ -95,7 +101,14 @@ def _begun(
     return Flow(problem, state, rtol, inside)
 
 
-def _follow(run: Flow, records: Records, train: str, progress: bool, forgiving: bool) -> Trajectory:
+def _follow(
+    run: Flow,
+    records: Records,
+    train: str,
+    progress: bool,
+    forgiving: bool,
+    stop: Callable[[], bool] | None,
+) -> Trajectory:
     """Run to the end; a signal raises, or returns the run up to there, and saves it if wished."""
     options = {"train": train, "rtol": run.rtol}
 
@@ -111,9 +124,13 @@ def _follow(run: Flow, records: Records, train: str, progress: bool, forgiving: 
             update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
             checkpoints.offer(so_far)
             pending.check()
+            if stop is not None and stop():
+                raise _StoppedError
 
         try:
             ending = run.run(records.add, tick)
+        except _StoppedError:
+            return so_far("the caller's `stop` asked for it")
         except KeyboardInterrupt:
             if records.last is None:
                 raise

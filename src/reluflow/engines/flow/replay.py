@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from reluflow.checks import Array, number
 from reluflow.engines.flow.driver import Flow, Stops, resolution
@@ -78,3 +80,52 @@ def at_times(run: Trajectory, times: Array) -> Trajectory:
     return replace(
         run, t=t, log_t=log_t, log_loss=np.array(log_losses), states=stack(problem, states)
     )
+
+
+def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None) -> Trajectory:
+    """The run with records at chosen log-times only, each reached from the latest before it.
+
+    Records of ``run`` are dense where many steps were kept and sparse where they were thinned, so a
+    time starts from the last record or from the time sampled just before, whichever is later.
+    ``stop`` is asked between times and ends the sweep early.
+    """
+    wanted = _log_times(run, log_times)
+    problem = problem_of(run)
+    unit = problem.units.log_time
+    state = restore(problem, run, 0)
+    states, log_losses = [], []
+    for log_t in wanted.tolist():
+        k = max(int(np.searchsorted(run.log_t, log_t, side="right")) - 1, 0)
+        if run.log_t[k] - unit >= state.log_t:
+            state = restore(problem, run, k)
+        if log_t > max(run.log_t[k], state.log_t + unit) and k < len(run.t) - 1:
+            stops = Stops(problem.units.from_time(float(np.exp(log_t))))
+            state = _continued(run, problem, state.copy(), stops)
+        states.append(state)
+        log_losses.append(problem.log_loss(state.outputs(problem)))
+        if stop is not None and stop():
+            break
+    t, reached = times_of(problem, states)
+    return replace(
+        run, t=t, log_t=reached, log_loss=np.array(log_losses), states=stack(problem, states)
+    )
+
+
+def _log_times(run: Trajectory, log_times: ArrayLike) -> Array:
+    """Times in order and without repetition; those after the end of a limit are its last record."""
+    wanted = np.unique(np.asarray(log_times, dtype=np.float64))
+    if not len(wanted) or wanted.ndim != 1 or np.isnan(wanted).any():
+        raise InputError(
+            f"`log_times` is {log_times!r}; it must be a list of numbers, -inf for the start. "
+            "Change it."
+        )
+    last = float(run.log_t[-1])
+    if wanted[-1] > last + 1e-15 * (1 + abs(last)) and run.status not in (
+        Status.CONVERGED,
+        Status.STATIONARY,
+    ):
+        raise InputError(
+            f"`log_times` reaches {wanted[-1]:g}, after the end of the run ({last:g}). Ask for "
+            "times inside it, or continue the run with rf.flow(run, t_end=...)."
+        )
+    return np.unique(np.minimum(wanted, last))
