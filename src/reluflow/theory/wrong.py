@@ -23,6 +23,12 @@ class Forged(Trajectory):
     """A run whose networks are changed: ``forge(net, share)``, share from 0 (start) to 1 (end)."""
 
     forge: Change = field(default=lambda net, share: net)
+    angle: Callable[[float, float], float] | None = None
+
+    def log_max_angle(self, t: float, subset: Any = None) -> float:
+        """Log of the largest angle; ``angle(t, true)`` where that is forged."""
+        true = super().log_max_angle(t, subset)
+        return true if self.angle is None else self.angle(t, true)
 
     def network(self, k: int) -> Network:
         """The k-th recorded network, changed."""
@@ -44,8 +50,37 @@ class Forged(Trajectory):
 def forged(run: Trajectory, forge: Change, **changes: Any) -> Forged:
     """The run with changed networks at every record, between them and at the end."""
     own = {f.name: getattr(run, f.name) for f in fields(Trajectory)}
+    angle = changes.pop("angle", None)
     own |= {"final": forge(run.final, 1.0), **changes}
-    return Forged(**own, forge=forge)
+    return Forged(**own, forge=forge, angle=angle)
+
+
+def same(net: Network, share: float) -> Network:
+    """No change of the networks: something else of the run is forged."""
+    return net
+
+
+def grown(log_factor: float, sign: float | None = None, *, late: bool = False) -> Change:
+    """Hidden and output weights times ``e^log_factor``, of one sign or all, or more and more."""
+
+    def grow(net: Network, share: float) -> Network:
+        mine = np.ones(net.width, bool) if sign is None else net.signs == sign
+        by = np.where(mine, log_factor * (share if late else 1.0), 0.0)
+        return Network(net.a, net.W, net.log_scale + by, log_scale_out=net.log_scale_out + by)
+
+    return grow
+
+
+def ending(run: Trajectory, change: Change) -> Trajectory:
+    """The run with another network at its end only."""
+    return replace(run, final=change(run.final, 1.0))
+
+
+def hidden(factor: float) -> Change:
+    """Hidden weights times a factor."""
+    return lambda net, share: Network(
+        net.a, net.W * factor, net.log_scale, log_scale_out=net.log_scale_out
+    )
 
 
 def recorded(run: Trajectory, **changes: Callable[[Any], Any]) -> Trajectory:

@@ -9,6 +9,7 @@ from reluflow.papers.correlated.claims import limits as _limits  # noqa: F401
 from reluflow.papers.correlated.claims import experiments as _experiments  # noqa: F401
 from reluflow.papers.correlated.page import findings as _page  # noqa: F401
 from reluflow.papers.correlated import predictions as _predictions  # noqa: F401
+from reluflow.papers.correlated import wrong as _wrong  # noqa: F401
 from reluflow.papers.correlated.figures import RECIPES as _RECIPES
 
 # isort: on

@@ -11,6 +11,7 @@ from reluflow.papers.highdim.claims import many as _many  # noqa: F401
 from reluflow.papers.highdim.claims import regimes as _regimes  # noqa: F401
 from reluflow.papers.highdim import page as _page  # noqa: F401
 from reluflow.papers.highdim import predictions as _predictions  # noqa: F401
+from reluflow.papers.highdim import wrong as _wrong  # noqa: F401
 from reluflow.papers.highdim.figures import RECIPES as _RECIPES
 
 # isort: on

@@ -12,6 +12,7 @@ from reluflow.papers.orthogonal.claims import exact as _exact  # noqa: F401
 from reluflow.papers.orthogonal.claims import symmetry as _symmetry  # noqa: F401
 from reluflow.papers.orthogonal.page import findings as _page  # noqa: F401
 from reluflow.papers.orthogonal import predictions as _predictions  # noqa: F401
+from reluflow.papers.orthogonal import wrong as _wrong  # noqa: F401
 from reluflow.papers.orthogonal.figures import RECIPES as _RECIPES
 
 # isort: on

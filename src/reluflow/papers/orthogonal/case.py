@@ -6,6 +6,7 @@ accelerated time :math:`\tau = t/L`; process = `reluflow.limits.saddle_to_saddle
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from reluflow.errors import InputError
 from reluflow.limits import SaddleToSaddle, hypotheses, saddle_to_saddle
 from reluflow.losses import Square
 from reluflow.network import Network
-from reluflow.papers.orthogonal.measure import half_times
+from reluflow.papers.orthogonal.measure import half_times, parameter_error
 from reluflow.theory.case import Case
 from reluflow.theory.subject import Subject
 from reluflow.theory.verdicts import Unresolved
@@ -197,6 +198,17 @@ class Orthogonal(Case):
         for k, g in enumerate(race.jumpers):
             rivals[k:, g] = False
         return np.asarray(np.where(rivals, -race.knots[1:], np.inf).min(axis=1))
+
+    def own_limit_error(self) -> tuple[float, float] | None:
+        """Distance of a given limit to that of the process, and what ``lambda^delta`` allows."""
+        for run in self.subject.runs if self.data is self.subject.data else ():
+            L = -float(run.net.log_norms.max())
+            network = self.limit.network
+            if run.status is Status.CONVERGED and self.is_flow(run) and network is not None:
+                rate = self.limit.rate(2.0 * float(self.limit.times[-1]))
+                allowed = 1e-8 + 1e3 * math.exp(-min(L * rate, 700.0))
+                return parameter_error(run.final, network), allowed
+        return None
 
     @cached_property
     def deep(self) -> float:

@@ -52,6 +52,8 @@ def half_time(run: Trajectory, neurons: NDArray[np.intp], Y: float) -> float:
         return float(logsumexp(2.0 * run.at(t).log_outputs[neurons])) - float(target)
 
     left, right = float(run.t[k - 1]), float(run.t[k])
+    if height(left) >= 0.0 or height(right) < 0.0:  # within the accuracy of the run
+        return left if height(left) >= 0.0 else right
     return float(brentq(height, left, right, xtol=1e-13 * right, rtol=1e-14))
 
 

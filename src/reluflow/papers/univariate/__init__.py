@@ -9,6 +9,7 @@ from reluflow.papers.univariate.claims import examples as _examples  # noqa: F40
 from reluflow.papers.univariate.claims import population as _population  # noqa: F401
 from reluflow.papers.univariate import page as _page  # noqa: F401
 from reluflow.papers.univariate import predictions as _predictions  # noqa: F401
+from reluflow.papers.univariate import wrong as _wrong  # noqa: F401
 from reluflow.papers.univariate.figures import RECIPES as _RECIPES
 
 # isort: on

@@ -23,7 +23,7 @@ DRAWS = 100
 
 @paper.claim(
     "GD",
-    "descent follows the flow with an error O(lr): log-log slope",
+    "identity: descent follows the flow with an error O(lr): log-log slope",
     needs=["balanced", "1(ii)"],
 )
 def descent_follows(case: Correlated) -> Finding:

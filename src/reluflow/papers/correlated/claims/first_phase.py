@@ -53,7 +53,7 @@ def _imbalance(run: Trajectory) -> float:
 
 @paper.claim(
     "P2",
-    "each yardstick crosses each point once, in order: closed form against an ODE",
+    "identity: each yardstick crosses each point once, in order: closed form against an ODE",
     needs=FIRST_PHASE,
 )
 def crossings_once(case: Correlated) -> Finding:
@@ -136,7 +136,7 @@ def _time_gaps(case: Correlated) -> tuple[Array, Array, Array, bool]:
 
 @paper.claim(
     "L3c",
-    "derived: the differences are proportional to the squared scale (relative change)",
+    "identity: derived: the differences are proportional to the squared scale (relative change)",
     needs=[*FIRST_PHASE, "crossings"],
 )
 def quadratic_times(case: Correlated) -> Finding:

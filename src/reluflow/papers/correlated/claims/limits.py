@@ -147,7 +147,7 @@ def distance(net: Network, other: Network) -> float:
 
 @paper.claim(
     "T8a",
-    "rank 1 has least norm exactly when V < 1: least squared norm against 2|v*|",
+    "identity: rank 1 has least norm exactly when V < 1: least squared norm against 2|v*|",
     needs=["3"],
 )
 def least_norm(case: Correlated) -> Finding:
@@ -172,7 +172,9 @@ def least_norm(case: Correlated) -> Finding:
 
 
 @paper.claim(
-    "T8b", "where M > 0 a rank-2 network fits with smaller norm: squared norm", needs=["M > 0"]
+    "T8b",
+    "identity: where M > 0 a rank-2 network fits with smaller norm: squared norm",
+    needs=["M > 0"],
 )
 def counterexample(case: Correlated) -> Finding:
     r"""The network of the proof interpolates, with squared norm at most :math:`2 - \xi^2`."""
@@ -217,7 +219,7 @@ def flow_misses_least_norm(case: Correlated) -> Finding:
 
 @paper.claim(
     "T8d",
-    "where M < 0 every minimiser is of rank 1: largest angle of an atom of the minimum to v*",
+    "identity: where M < 0 every minimiser is of rank 1: largest angle of an atom to v*",
     needs=["M < 0", "small program"],
 )
 def all_minimisers(case: Correlated) -> Finding:
@@ -237,13 +239,15 @@ def all_minimisers(case: Correlated) -> Finding:
     return at_most(worst, 1e-3 / (1.0 - case.rank.V), note=note)
 
 
-@paper.claim("Z", "if the inverse Gram matrix is a Z-matrix then V < 1: V", needs=["Z-matrix"])
+@paper.claim(
+    "Z", "identity: if the inverse Gram matrix is a Z-matrix then V < 1: V", needs=["Z-matrix"]
+)
 def z_matrix_suffices(case: Correlated) -> Finding:
     """The sufficient test for M < 0."""
     return at_most(case.rank.V, 1.0, 1e-9)
 
 
-@paper.claim("T8e", "orthogonal points have M < 0: V", needs=["orthogonal"])
+@paper.claim("T8e", "identity: orthogonal points have M < 0: V", needs=["orthogonal"])
 def orthogonal_points(case: Correlated) -> Finding:
     """A remark of the paper."""
     return at_most(case.rank.V, 1.0, 1e-9)

@@ -232,7 +232,8 @@ def departure_at_the_bound(case: Correlated) -> Finding:
     """The subject's start at the largest scale that Assumption 2 with eps = 1/4 allows."""
     sticks, m, n = case.sticks, case.net.width, case.data.n
     scale = sticks.log_scale_bound(0.25)
-    there = case.on(case.started(scale, rtol=1e-8))
+    at_bound = abs(case.log_scale - scale) <= 1e-9 * abs(scale)
+    there = case if at_bound else case.on(case.started(scale, rtol=1e-8))
     factor = 459.0 * (math.log(m) + n * math.log(n)) * case.data.d
     log_bound = math.log(factor) + 4.0 * math.log(sticks.Delta) - 9.0 * math.log(sticks.delta)
     return at_most(math.log(departure(there)), log_bound, note=f"at ln(scale) = {scale:.6g}")

@@ -76,7 +76,7 @@ def hd27(case: HighDim) -> Finding:
 
 @paper.claim(
     "HD-28",
-    "problem (45): the even split is never shorter than the minimum, equal in high d",
+    "identity: problem (45): the even split is never shorter than the minimum, equal in high d",
     needs=["A1", "many", "both signs"],
     regime=["A2"],
 )

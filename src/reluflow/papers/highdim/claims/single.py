@@ -27,7 +27,7 @@ def _signs(case: HighDim) -> list[int]:
 
 @paper.claim(
     "HD-11",
-    "problem (7): optimality conditions, and several solvers agree (relative)",
+    "identity: problem (7): optimality conditions, and several solvers agree (relative)",
     needs=["own"],
 )
 def hd11(case: HighDim) -> Finding:
@@ -52,7 +52,7 @@ def hd11(case: HighDim) -> Finding:
 
 @paper.claim(
     "HD-12",
-    "Lemma 3: the solution of (7) is the shortest linear fit on its support (relative)",
+    "identity: Lemma 3: the solution of (7) is the shortest linear fit on its support (relative)",
     needs=["own"],
 )
 def hd12(case: HighDim) -> Finding:
@@ -112,7 +112,8 @@ def hd14(case: HighDim) -> Finding:
         f"duals of other points from {found.lowest:.3g} y_min/l1 to {found.highest:.3g} y_max/l1, "
         f"residual {found.residual:.3g} sqrt(n) y_max"
     )
-    return concluded(found.facts, found.dual, 4.0, note)
+    facts = {"the run ends with that pattern": bool((case.active_inf == case.own).all())}
+    return concluded(facts | found.facts, found.dual, 4.0, note)
 
 
 @paper.claim(

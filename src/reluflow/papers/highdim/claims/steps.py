@@ -233,7 +233,7 @@ def _clear(loop: Loop, change: tuple[int, int, int]) -> bool:
 
 @paper.claim(
     "HD-34",
-    "Lemma 7: eigenvalues of the Gram matrix are of order l1 (larger of mu_max/l1, l1/mu_min)",
+    "identity: Lemma 7: Gram eigenvalues are of order l1 (larger of mu_max/l1, l1/mu_min)",
     regime=["A2"],
 )
 def hd34(case: HighDim) -> Finding:

@@ -31,7 +31,7 @@ def some_points(data: Dataset, count: int) -> Dataset:
 
 @paper.claim(
     "HD-21",
-    "problem (8): relaxation <= all partitions <= decoupled; branching finds the least",
+    "identity: problem (8): relaxation <= all partitions <= decoupled; branching finds the least",
     needs=["A1", "both signs"],
 )
 def hd21(case: HighDim) -> Finding:
@@ -52,7 +52,7 @@ def hd21(case: HighDim) -> Finding:
 
 @paper.claim(
     "HD-22",
-    "problem (8) in high dimension decouples into two problems (7) (relative)",
+    "identity: problem (8) in high dimension decouples into two problems (7) (relative)",
     needs=["A1", "both signs"],
     regime=["A2"],
 )

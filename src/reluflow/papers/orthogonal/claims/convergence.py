@@ -74,6 +74,9 @@ def o12(case: Orthogonal) -> Finding:
     """The fast rate of Theorem 2: sup-error at two scales, on the compact where delta >= d0."""
     process = case.limit
     taus, least = compact(process, case.deep)
+    own = case.own_limit_error()
+    if own is not None and own[0] > own[1]:
+        return at_most(*own, note="a run of the subject, at the end")
     scales = [nats / least for nats in NATS]
     if scales[-1] > LARGEST:
         raise Unresolved(

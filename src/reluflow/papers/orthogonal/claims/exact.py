@@ -14,7 +14,9 @@ from reluflow.papers.orthogonal.paper import paper
 from reluflow.theory.verdicts import Finding, Unresolved, at_most
 
 
-@paper.claim("O23", "one neuron alone follows its closed form (largest relative gap)", needs=LIMIT)
+@paper.claim(
+    "O23", "identity: one neuron alone follows its closed form (largest relative gap)", needs=LIMIT
+)
 def o23(case: Orthogonal) -> Finding:
     """The first neuron to jump, alone, on the points of its mask, from a tenth of its norm."""
     process = case.limit
@@ -39,7 +41,7 @@ def o23(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O24",
-    "constant residuals: plateau, boost and matrix exponential agree (relative gap)",
+    "identity: constant residuals: plateau, boost and matrix exponential agree (relative gap)",
     needs=PROCESS,
 )
 def o24(case: Orthogonal) -> Finding:
@@ -73,7 +75,9 @@ def o24(case: Orthogonal) -> Finding:
 
 
 @paper.claim(
-    "O25", "descent at scale 1e-100 equals a plain loop in floats (relative gap)", needs=PROCESS
+    "O25",
+    "identity: descent at scale 1e-100 equals a plain loop in floats (relative gap)",
+    needs=PROCESS,
 )
 def o25(case: Orthogonal) -> Finding:
     """From the same doubles, through the first jump."""
@@ -95,7 +99,9 @@ def o25(case: Orthogonal) -> Finding:
 
 
 @paper.claim(
-    "O26", "descent: log growth per step on a plateau is log(1 + lr g) (relative gap)", needs=LIMIT
+    "O26",
+    "identity: descent: log growth per step on a plateau is log(1 + lr g) (relative gap)",
+    needs=LIMIT,
 )
 def o26(case: Orthogonal) -> Finding:
     """On the first plateau, for neurons that have turned: the slope of the flow would be lr g."""

@@ -17,7 +17,7 @@ ZERO_LOSS = 1e-8  # of the loss at 0: a run below it counts as interpolating
 
 @paper.claim(
     "O14",
-    "squared norm of the limit is 2 sum_k Y_k (relative gap to the sum of its weights)",
+    "identity: squared norm of the limit is 2 sum_k Y_k (relative gap to the sum of its weights)",
     needs=LIMIT,
 )
 def o14(case: Orthogonal) -> Finding:
@@ -32,7 +32,7 @@ def o14(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O15",
-    "an interpolator has squared norm at least 2(|y+| + |y-|) (excess of the smallest)",
+    "identity: an interpolator has squared norm at least 2(|y+| + |y-|) (excess of the smallest)",
     needs=["A1"],
 )
 def o15(case: Orthogonal) -> Finding:
@@ -50,7 +50,7 @@ def o15(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O16",
-    "one neuron covering each sign of label: one jump a sign and the minimal norm",
+    "identity: one neuron covering each sign of label: one jump a sign and the minimal norm",
     needs=[*LIMIT, "cover"],
 )
 def o16(case: Orthogonal) -> Finding:

@@ -63,7 +63,7 @@ def o20(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O21",
-    "Theorem 3 on this start: squared norm over ymax (sqrt n+ + sqrt n-), at most 13.66",
+    "identity: Theorem 3 on this start: squared norm over ymax (sqrt n+ + sqrt n-), at most 13.66",
     needs=[*LIMIT, "halving"],
 )
 def o21(case: Orthogonal) -> Finding:

@@ -17,7 +17,7 @@ SHARP_GAP = 0.05  # gap of exponents at a jump above which sharp times are good 
 
 @paper.claim(
     "O5",
-    "plateaus are saddles: gradient zero, h = y on fitted points, h = 0 on the others",
+    "identity: plateaus are saddles: gradient zero, h = y on fitted points, h = 0 on the others",
     needs=PROCESS,
 )
 def o5(case: Orthogonal) -> Finding:
@@ -137,7 +137,7 @@ def o9(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O33",
-    "every plateau but the last is a saddle: growth rate of the next group (least)",
+    "identity: every plateau but the last is a saddle: growth rate of the next group (least)",
     needs=LIMIT,
 )
 def o33(case: Orthogonal) -> Finding:

@@ -17,7 +17,9 @@ from reluflow.theory.verdicts import Finding, at_most, holds
 
 
 @paper.claim(
-    "O27", "rotating the points changes neither process nor half times (relative gap)", needs=LIMIT
+    "O27",
+    "identity: rotating the points changes neither process nor half times (relative gap)",
+    needs=LIMIT,
 )
 def o27(case: Orthogonal) -> Finding:
     """The points and neurons in another orthonormal basis."""
@@ -38,7 +40,9 @@ def o27(case: Orthogonal) -> Finding:
     return at_most(max(gaps), 1e-9)
 
 
-@paper.claim("O28", "kappa times c: times over c, norms unchanged (relative gap)", needs=LIMIT)
+@paper.claim(
+    "O28", "identity: kappa times c: times over c, norms unchanged (relative gap)", needs=LIMIT
+)
 def o28(case: Orthogonal) -> Finding:
     """The process for c = 3; the flow with another factor of the loss."""
     process = case.limit
@@ -58,7 +62,9 @@ def o28(case: Orthogonal) -> Finding:
 
 
 @paper.claim(
-    "O29", "labels times c: times over c, squared norms times c (relative gap)", needs=LIMIT
+    "O29",
+    "identity: labels times c: times over c, squared norms times c (relative gap)",
+    needs=LIMIT,
 )
 def o29(case: Orthogonal) -> Finding:
     """Exactly so for the limit process."""
@@ -73,7 +79,9 @@ def o29(case: Orthogonal) -> Finding:
 
 
 @paper.claim(
-    "O30", "the greedy (alternating) prediction is the jump process (relative gap)", needs=LIMIT
+    "O30",
+    "identity: the greedy (alternating) prediction is the jump process (relative gap)",
+    needs=LIMIT,
 )
 def o30(case: Orthogonal) -> Finding:
     """Order, fitted points, times, plateau losses and final norm."""

@@ -77,7 +77,7 @@ def capacity(case: Univariate) -> Finding:
 
 @paper.claim(
     "U21",
-    "Teacher with chosen zeros: sign changes where they were asked for, and no others",
+    "identity: Teacher with chosen zeros: sign changes where they were asked for, and no others",
     needs=["A1"],
 )
 def teacher_of_zeros(case: Univariate) -> Finding:

@@ -77,7 +77,7 @@ def kkt_residual(case: Univariate) -> Finding:
 
 @paper.claim(
     "U9",
-    "At a KKT point |theta|^2 = 2 sum lambda (smallest margin 1): relative defect",
+    "identity: At a KKT point |theta|^2 = 2 sum lambda (smallest margin 1): relative defect",
     needs=LIMIT,
     regime=["late"],
 )
