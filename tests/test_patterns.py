@@ -204,8 +204,8 @@ def jittered_run(run, seed):
 
 
 def test_the_gradient_of_a_run_does_not_depend_on_rounding(runs):
-    from reluflow.theory.correlated.case import prepare
-    from reluflow.theory.correlated.moments import moment, squared_gradient
+    from reluflow.papers.correlated import paper
+    from reluflow.papers.correlated.moments import moment, squared_gradient
     from reluflow.theory.subject import subject_of
 
     flickers = 0
@@ -214,7 +214,7 @@ def test_the_gradient_of_a_run_does_not_depend_on_rounding(runs):
         values, by_sign = [], []
         for seed in range(6):
             moved = jittered_run(run, seed)
-            case = prepare(subject_of(moved, None))
+            case = paper.prepare(subject_of(moved, None))
             net = moved.network(k)
             values.append(squared_gradient(case, moment(case, 20.0, net, k)))
             assert squared_gradient(case, moment(case, 20.0, net)) == values[-1]
@@ -235,7 +235,7 @@ def test_verdicts_on_a_run_do_not_depend_on_rounding(runs):
 
 
 def test_the_field_holds_the_kinks_that_the_run_holds():
-    from reluflow.theory.univariate.field import field, misalignment
+    from reluflow.papers.univariate.field import field, misalignment
 
     data = rf.datasets.from_points([-1.0, -0.2, 0.3, 1.0], [1.0, -1.0, 1.0, -1.0])
     net = rf.networks.balanced(2, 40, seed=0)
@@ -258,8 +258,8 @@ def test_the_field_holds_the_kinks_that_the_run_holds():
 
 
 def test_slides_are_drawn():
-    from reluflow.studies.contract import LabelledRun
-    from reluflow.studies.highdim import page
+    from reluflow.papers.highdim import page
+    from reluflow.theory.contract import LabelledRun
 
     data = rf.Dataset([[1.0, 0.0], [1.0, 1.0]], [-2.0, 2.0])
     net = rf.Network([1.0], [[0.5, 1.0]])

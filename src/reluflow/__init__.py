@@ -17,7 +17,8 @@ from reluflow.network import Network
 from reluflow.trajectory import Mode, Status, Trajectory, load
 
 if TYPE_CHECKING:
-    from reluflow import geometry, interpolators, limits, theory
+    from reluflow import figures, geometry, interpolators, limits, papers, sweeps, theory
+    from reluflow.theory import Paper, Reference
 
 __all__ = [
     "Dataset",
@@ -25,6 +26,8 @@ __all__ = [
     "LossBased",
     "Mode",
     "Network",
+    "Paper",
+    "Reference",
     "Status",
     "Trajectory",
     "__version__",
@@ -33,6 +36,7 @@ __all__ = [
     "descend",
     "errors",
     "explore",
+    "figures",
     "flow",
     "geometry",
     "interpolators",
@@ -40,16 +44,20 @@ __all__ = [
     "load",
     "losses",
     "networks",
+    "papers",
+    "sweeps",
     "theory",
 ]
 
-_WHEN_NAMED = ("geometry", "interpolators", "limits", "theory")
+_WHEN_NAMED = ("figures", "geometry", "interpolators", "limits", "papers", "sweeps", "theory")
 
 
 def __getattr__(name: str) -> Any:
     """Load a package of `_WHEN_NAMED` (PEP 562): it keeps the import of reluflow short."""
     if name in _WHEN_NAMED:
         return import_module(f"reluflow.{name}")
+    if name in ("Paper", "Reference"):
+        return getattr(import_module("reluflow.theory"), name)
     raise AttributeError(f"module 'reluflow' has no attribute {name!r}")
 
 

@@ -32,6 +32,18 @@ def generators() -> dict[str, Callable[..., Any]]:
     return found
 
 
+def all_generators() -> dict[str, Callable[..., Any]]:
+    """Those of `generators`, and those of the papers as ``PAPER/FUNCTION``."""
+    from reluflow.theory.registry import papers
+
+    own = {
+        f"{paper.name}/{name}": function
+        for paper in papers()
+        for name, function in paper.generators.items()
+    }
+    return generators() | own
+
+
 def initialisations() -> dict[str, Callable[..., Any]]:
     """The functions that return a Network, by name."""
     return _functions(networks, "Network")
@@ -50,7 +62,8 @@ def build_data(table: Table, folder: Path, seed: int) -> Dataset:
     for name, module in (("teacher", datasets), ("density", densities)):
         if isinstance(arguments.get(name), dict):
             arguments[name] = _nested(arguments[name], module, f"{path}.{name}")
-    function = _named(table[kind], generators(), f"{path}.{kind}")
+    known = all_generators() if "/" in str(table[kind]) else generators()
+    function = _named(table[kind], known, f"{path}.{kind}")
     # data and network draw from streams of their own: a new width leaves the points as they are
     return _call(function, arguments, {"seed": np.random.default_rng([seed, 0])}, path)  # type: ignore[no-any-return]
 

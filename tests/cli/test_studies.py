@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import reluflow as rf
-from reluflow import files, studies, theory
+from reluflow import files, theory
 from reluflow.cli.app import app
 
 STUDY = """
@@ -129,8 +129,8 @@ def test_check_and_cite_refuse_what_is_no_run(tmp_path):
 
 
 def test_every_figure_and_claim_has_one_line():
-    for paper in studies.PAPERS:
-        for recipe in studies.recipes(paper):
+    for paper in theory.names():
+        for recipe in theory.paper_named(paper).figures.values():
             assert recipe.id.startswith(f"{paper}/")
             assert recipe.title
             assert "\n" not in recipe.title
@@ -140,5 +140,5 @@ def test_every_figure_and_claim_has_one_line():
 
 
 def test_presets_are_plain_data():
-    for paper in studies.PAPERS:
-        assert json.loads(json.dumps(studies.study_named(paper).document))
+    for paper in theory.papers():
+        assert json.loads(json.dumps(paper.preset))

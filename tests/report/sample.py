@@ -8,8 +8,9 @@ import numpy as np
 import reluflow as rf
 from reluflow.figures import Axis, Figure, Heat, Line, Panel, Raster, Rule, Span, Text
 from reluflow.studies import common
-from reluflow.studies.contract import Comparison, LabelledRun, Page, Section
+from reluflow.studies.page import Page
 from reluflow.theory import Check, Report, Verdict
+from reluflow.theory.contract import Comparison, LabelledRun, Section
 
 EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"'&"
 DOCUMENT = {

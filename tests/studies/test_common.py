@@ -8,7 +8,7 @@ import pytest
 import reluflow as rf
 from reluflow.figures import Line, Points, Raster
 from reluflow.studies import common
-from reluflow.studies.contract import Comparison, Expectation, LabelledRun
+from reluflow.theory.contract import Comparison, Expectation, LabelledRun
 
 
 @pytest.fixture(scope="module")

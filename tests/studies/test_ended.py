@@ -6,11 +6,12 @@ import pytest
 
 import reluflow as rf
 from reluflow.errors import RunError
-from reluflow.studies.contract import Recipe, Reproduction
-from reluflow.studies.ended import ended, remark
+from reluflow.papers.univariate.figures.tools import fates
+from reluflow.studies.ended import remark
 from reluflow.studies.reproduce import reproduce
-from reluflow.studies.univariate.tools import fates
 from reluflow.sweeps import Point, Result
+from reluflow.theory.contract import Recipe, Reproduction
+from reluflow.theory.results import ended
 
 POINT = Point("reluflow.sweeps.tasks:echo", {"x": 1}, 0)
 

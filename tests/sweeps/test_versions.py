@@ -8,8 +8,8 @@ from reluflow import files
 from reluflow.cli.sweep import words
 from reluflow.errors import ReluflowWarning
 from reluflow.studies import reproduce as reproducing
-from reluflow.studies.contract import Recipe, Reproduction
 from reluflow.sweeps import Plan, Store, execute
+from reluflow.theory.contract import Recipe, Reproduction
 from sweeps.helpers import LOG, computed, plan
 
 

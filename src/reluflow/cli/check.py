@@ -14,7 +14,9 @@ from reluflow.errors import InputError
 @guarded
 def check(
     run: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Saved runs of one problem.")],
-    paper: Annotated[str | None, typer.Option(help="Whose claims; default: what fits.")] = None,
+    paper: Annotated[
+        str | None, typer.Option(help="A name or file.py:NAME; default: what fits.")
+    ] = None,
     start_runs: Annotated[
         bool, typer.Option("--start-runs/--no-start-runs", help="Allow claims to train more.")
     ] = True,
@@ -34,7 +36,7 @@ def check(
     if paper is None:
         paper, why = fitting_paper(runs[0])
         if paper is None:
-            raise InputError(f"{why} Name one with --paper: {', '.join(theory.PAPERS)}.")
+            raise InputError(f"{why} Name one with --paper: {', '.join(theory.names())}.")
         console.print(line((f"paper: {paper} ({why}; another with --paper)", "dim")))
     report = theory.check(paper, runs, start_runs=start_runs)
     console.print(claim_table(report))

@@ -1,4 +1,4 @@
-"""``reluflow cite RUN``: what to cite for a saved run."""
+"""``reluflow cite RUN|PAPER``: what to cite for a saved run, or a paper."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from reluflow.cli.guard import Debug, echo, guarded
 
 @guarded
 def cite(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A saved run.")],
+    what: Annotated[
+        str, typer.Argument(metavar="RUN|PAPER", help="A saved run, a paper or file.py:NAME.")
+    ],
     debug: Debug = False,
 ) -> None:
     """Print the version of reluflow that made a run and the papers whose theory applies."""
     from reluflow import load, theory
     from reluflow.studies.which import fitting_paper
 
-    found = load(run)
+    if ".py:" in what or (what in theory.names() and not Path(what).exists()):
+        echo(theory.cite(what))
+        return
+    found = load(what)
     version = found.provenance.get("versions", {}).get("reluflow", "unknown")
     echo(f"Computed with reluflow {version} ({found.engine}).")
     echo(f"  The reluflow developers. reluflow, version {version}. 2026.")
@@ -28,4 +33,5 @@ def cite(
         echo(f"Papers: {why}")
         return
     echo(f"Theory ({why}):")
-    echo(f"  {theory.paper_named(paper).citation}")
+    for line in theory.cite(paper).splitlines():
+        echo(f"  {line}")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from reluflow.cli.guard import guarded
 
@@ -13,15 +15,19 @@ Entry = tuple[str, str]
 
 
 @guarded
-def listing() -> None:
-    """List presets, figures, claims, generators, initialisations, losses and engines."""
+def listing(
+    paper: Annotated[
+        str | None, typer.Argument(help="Only this paper: a name or file.py:NAME.")
+    ] = None,
+) -> None:
+    """List papers, figures, claims, generators, initialisations, losses and engines."""
     from rich.console import Console
     from rich.table import Table
 
     from reluflow.cli.safe import safe
 
     console = Console()
-    for title, entries in sections():
+    for title, entries in sections(paper):
         table = Table(
             title=safe(title), title_justify="left", title_style="bold", show_header=False
         )
@@ -32,32 +38,40 @@ def listing() -> None:
         console.print(table)
 
 
-def sections() -> list[tuple[str, list[Entry]]]:
+def sections(paper: str | None = None) -> list[tuple[str, list[Entry]]]:
     """The titled lists; a new kind of thing adds one line here."""
-    from reluflow import builders, engines, losses, studies, theory
+    from reluflow import builders, engines, losses, theory
 
-    classes = {cls.name: cls for cls in (losses.Square, losses.Exponential, losses.Logistic)}
-    presets = [(name, studies.study_named(name).title) for name in studies.PAPERS]
-    figures = [
-        (recipe.id, recipe.title) for name in studies.PAPERS for recipe in studies.recipes(name)
+    chosen = theory.papers() if paper is None else [theory.paper_named(paper)]
+    found = [
+        ("Papers: reluflow study", [(p.name, p.title) for p in chosen]),
+        (
+            "Figures: reluflow reproduce",
+            [(recipe.id, recipe.title) for p in chosen for recipe in p.figures.values()],
+        ),
+        (
+            "Claims: reluflow check",
+            [
+                (f"{p.name} {row.id}", row.title)
+                for p in chosen
+                for rows in (p.assumptions, p.claims)
+                for row in rows
+            ],
+        ),
     ]
-    claims = [
-        (f"{name} {claim.id}", claim.title)
-        for name in theory.PAPERS
-        for rows in (theory.paper_named(name).assumptions, theory.paper_named(name).claims)
-        for claim in rows
+    if paper is not None:
+        return found
+    classes = {cls.name: cls for cls in (losses.Square, losses.Exponential, losses.Logistic)}
+    runners: list[tuple[str, Callable[..., Any]]] = [
+        ("descent", engines.descend),
+        ("flow", engines.flow),
     ]
     return [
-        ("Presets: reluflow study", presets),
-        ("Figures: reluflow reproduce", figures),
-        ("Claims: reluflow check", claims),
-        ("Generators: [data] generator", described(builders.generators().items())),
+        *found,
+        ("Generators: [data] generator", described(builders.all_generators().items())),
         ("Initialisations: [network] init", described(builders.initialisations().items())),
         ("Losses: [loss] name", described(classes.items())),
-        (
-            "Engines: [engine] name",
-            described([("descent", engines.descend), ("flow", engines.flow)]),
-        ),
+        ("Engines: [engine] name", described(runners)),
     ]
 
 

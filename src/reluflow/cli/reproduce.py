@@ -17,7 +17,8 @@ from reluflow.errors import InputError
 @guarded
 def reproduce(
     figure: Annotated[
-        str, typer.Argument(metavar="PAPER/FIGURE", help="A figure of `reluflow list`.")
+        str,
+        typer.Argument(metavar="PAPER/FIGURE", help="A figure of `reluflow list`."),
     ],
     quick: Annotated[bool, typer.Option("--quick", help="Minutes (the default).")] = False,
     full: Annotated[
@@ -50,7 +51,7 @@ def reproduce(
             f"{figure} has no --descent: it is not a figure of two engines. Drop the option."
         )
     size = "full" if full else "quick"
-    folder = out / figure.replace("/", "-")
+    folder = out / recipe.id.replace("/", "-")
     check_writable(folder)
     outcome = make(
         recipe,

@@ -11,13 +11,14 @@ import typer
 from reluflow.cli.common import Fresh, Out, Seed
 from reluflow.cli.guard import Debug, guarded
 from reluflow.cli.run import check_writable
+from reluflow.errors import InputError
 
 
 @guarded
 def study(
     what: Annotated[
         str,
-        typer.Argument(metavar="PRESET|FILE.toml", help="A preset of `reluflow list`, or a file."),
+        typer.Argument(metavar="PAPER|FILE.toml", help="A paper, file.py:NAME, or a file."),
     ],
     out: Out = Path("results"),
     seed: Seed = None,
@@ -30,14 +31,19 @@ def study(
     from reluflow import report
     from reluflow.cli.safe import line
     from reluflow.cli.tables import claim_table, comparison_table, run_table
-    from reluflow.studies import document, study_named
+    from reluflow.studies import document
     from reluflow.studies.make import make
+    from reluflow.theory import paper_named
 
     console, talk = Console(), Console(stderr=True)
     if what.endswith(".toml") or Path(what).is_file():
         plan = document.load(what, seed=seed)
     else:
-        plan = document.build(study_named(what).document, name=what, seed=seed)
+        paper = paper_named(what)
+        if paper.preset is None:
+            raise InputError(f"the paper {paper.name} has no preset. Write a file and study that.")
+        table = {**paper.preset.get("study", {}), "paper": what}
+        plan = document.build({**paper.preset, "study": table}, name=paper.name, seed=seed)
     folder = out / plan.name
     check_writable(folder)
     page = make(

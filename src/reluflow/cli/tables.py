@@ -20,7 +20,7 @@ from reluflow.trajectory import Trajectory
 if TYPE_CHECKING:
     from reluflow.checks import Array
     from reluflow.network import Network
-    from reluflow.studies.contract import Comparison, Expectation, LabelledRun
+    from reluflow.theory.contract import Comparison, Expectation, LabelledRun
 
 COLOURS = {
     Verdict.PASS: "green",
@@ -170,8 +170,9 @@ def claim_table(report: Report) -> Table:
         table.add_column(head, no_wrap=head != "statement", overflow="fold")
     for rows in (report.assumptions, report.checks):
         for check in rows:
-            told = check.note and check.verdict is not Verdict.PASS
-            note = f"\n[dim]{safe(check.note)}[/]" if told else ""
+            told = check.verdict is not Verdict.PASS
+            said = [text for text in (check.observation, check.note) if text and told]
+            note = f"\n[dim]{safe('; '.join(said))}[/]" if said else ""
             table.add_row(
                 safe(check.id),
                 f"[{COLOURS[check.verdict]}]{check.verdict.value.lower().replace('_', ' ')}[/]",

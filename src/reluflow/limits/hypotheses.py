@@ -14,7 +14,6 @@ from reluflow.errors import InputError
 from reluflow.network import Network
 
 BALANCE_TOLERANCE = 1e-9
-ORTHONORMAL_TOLERANCE = 1e-10
 LABEL_TOLERANCE = 1e-9
 
 
@@ -103,15 +102,35 @@ def negative_products(data: Dataset) -> list[str]:
     return [f"points {i} and {k} have inner product {data.gram[i, k]:.3g}, not positive"]
 
 
-def not_orthonormal(data: Dataset) -> list[str]:
-    """The largest deviation of ``X X^T`` from the identity, if above 1e-10."""
+def rounding_of_products(data: Dataset) -> float:
+    """How far products of orthonormal points may be from 0 and 1 by rounding alone."""
+    return float(4.0 * np.finfo(float).eps * (data.d + 2))
+
+
+def orthonormal_tolerance(data: Dataset, net: Network) -> float:
+    r"""How far from orthonormal the points may be at the scale of this start.
+
+    A neuron that has grown to size 1 meets a point it is inactive on with
+    :math:`w \cdot x_i = c_i(0) + O(\delta)`, where :math:`c_i(0)` is of the size of the start and
+    :math:`\delta` the deviation: orthogonality counts only if :math:`\delta` is far below the
+    scale. Points orthonormal up to the rounding of their own products count as orthonormal.
+    """
+    rounding = rounding_of_products(data)
+    log_scale = float(net.log_norms.max(initial=-np.inf))
+    scale = np.exp(min(log_scale, 0.0)) if np.isfinite(log_scale) else 0.0
+    return float(max(rounding, 1e-3 * scale))
+
+
+def not_orthonormal(data: Dataset, net: Network) -> list[str]:
+    """The largest deviation of ``X X^T`` from the identity, if it matters at this scale."""
     gap = np.abs(data.gram - np.eye(data.n))
     i, k = divmod(int(np.argmax(gap)), data.n)
-    if gap[i, k] <= ORTHONORMAL_TOLERANCE:
+    tolerance = orthonormal_tolerance(data, net)
+    if gap[i, k] <= tolerance:
         return []
     return [
         f"the points are not orthonormal: x_{i}.x_{k} is {data.gram[i, k]:.12g} (off by "
-        f"{gap[i, k]:.3g})"
+        f"{gap[i, k]:.3g}, {tolerance:.3g} allowed at this scale)"
     ]
 
 

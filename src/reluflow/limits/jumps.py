@@ -35,7 +35,7 @@ from reluflow.network import Network
 
 def failures(data: Dataset, net: Network) -> list[str]:
     """Reasons why the jump process does not apply; empty if it does."""
-    found = [*hypotheses.not_orthonormal(data), *hypotheses.imbalance(net)]
+    found = [*hypotheses.not_orthonormal(data, net), *hypotheses.imbalance(net)]
     zero = np.flatnonzero(data.y == 0)
     return [*found, f"label y[{zero[0]}] is zero"] if len(zero) else found
 
@@ -46,7 +46,7 @@ def saddle_to_saddle(data: Dataset, net: Network, *, kappa: float | None = None)
     Parameters
     ----------
     data : Dataset
-        Orthonormal points (to 1e-10) with labels other than 0.
+        Orthonormal points (to rounding, or far below the scale) with labels other than 0.
     net : Network
         Balanced network. The common log scale tends to minus infinity; what remains of the
         individual norms is kept, it enters only the split of equal masks and the sharp times. A

@@ -1,17 +1,21 @@
-"""Predict: pick the limit whose hypotheses the data satisfies, and say why."""
+"""Predict: ask the registered papers where training ends as the scale vanishes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from reluflow.dataset import Dataset
+from reluflow.errors import InputError
 from reluflow.limits import hypotheses
-from reluflow.limits.bundle import Bundle, bundle
-from reluflow.limits.bundle import failures as bundle_failures
-from reluflow.limits.jumps import failures as jump_failures
-from reluflow.limits.jumps import saddle_to_saddle
-from reluflow.limits.staircase import SaddleToSaddle
+from reluflow.losses import Exponential, Logistic, Loss, Square
 from reluflow.network import Network
+
+_LOSSES: dict[str, type[Square | Exponential | Logistic]] = {
+    "square": Square,
+    "exponential": Exponential,
+    "logistic": Logistic,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,27 +25,36 @@ class Prediction:
     Attributes
     ----------
     method : str or None
-        "bundle", "saddle_to_saddle", or None when no limit applies.
+        The limit that applies ("bundle", "saddle_to_saddle", ...), or None when none does.
     reason : str
         The hypotheses that hold, or for each method those that fail.
     network : Network or None
-        The limit network.
-    detail : Bundle, SaddleToSaddle or None
+        The limit network; for a margin loss a direction, scaled to margin 1.
+    detail : object
         Everything that method knows; also given for a jump process refused because of a tie.
+    tested : tuple of str
+        The hypotheses that were tested, with the paper they belong to.
+    proved : bool
+        Whether a theorem says so; False where only its construction was followed.
     """
 
     method: str | None
     reason: str
     network: Network | None
-    detail: Bundle | SaddleToSaddle | None
+    detail: Any = None
+    tested: tuple[str, ...] = ()
+    proved: bool = True
 
 
-def predict(data: Dataset, net: Network) -> Prediction:
-    """Test the hypotheses of each limit on the data and return the first one that applies.
+def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Prediction:
+    """Test the hypotheses of each registered paper's limit and return the first that applies.
 
-    ``bundle`` needs positive inner products, labels ``v . x > 0`` of one vector, a balanced network
-    and a non-empty J+; ``saddle_to_saddle`` orthonormal points, non-zero labels, a balanced network
-    and no tie between groups that share points. Both hold for a single unit point and then agree.
+    Parameters
+    ----------
+    data, net : Dataset, Network
+        The problem; the scale of the network tends to 0.
+    loss : Square, Exponential, Logistic or their names
+        What is trained: a limit for one loss says nothing about another.
 
     Examples
     --------
@@ -49,55 +62,42 @@ def predict(data: Dataset, net: Network) -> Prediction:
     >>> answer = predict(data, Network([1.0], [[1.0, 0.0]]))
     >>> print(answer.method, answer.network)
     None None
-    >>> print(answer.reason)
-    No limit applies. bundle: label y[1] is -1, not positive. saddle_to_saddle: the points are not \
-orthonormal: x_0.x_1 is 0.8 (off by 0.8).
+    >>> "label y[1] is -1, not positive" in answer.reason
+    True
     """
+    from reluflow.theory.registry import papers
+
     hypotheses.check_pair(data, net)
-    against_bundle = bundle_failures(data, net)
-    if not against_bundle:
-        limit = bundle(data, net)
-        return Prediction("bundle", _bundle_reason(limit), limit.network, limit)
-    against_jumps = jump_failures(data, net)
-    process = None
-    if not against_jumps:
-        process = saddle_to_saddle(data, net)
-        if not process.is_degenerate:
-            reason = _jump_reason(process)
-            return Prediction("saddle_to_saddle", reason, process.network, process)
-        tie = next(tie for tie in process.ties if tie.overlap)
-        first, second = (int(process.members[g][0]) for g in tie.groups)
-        against_jumps = [
-            f"neurons {first} and {second} tie at jump {tie.jump} on points they share, so their "
-            "masks do not decide who fits them"
-        ]
-    reason = (
-        f"No limit applies. bundle: {'; '.join(against_bundle)}. "
-        f"saddle_to_saddle: {'; '.join(against_jumps)}."
-    )
-    return Prediction(None, reason, None, process)
+    chosen = _loss(loss)
+    refused: list[str] = []
+    tested: list[str] = []
+    detail = None
+    for paper in papers():
+        if paper.predictor is None:
+            continue
+        found: Prediction = paper.predictor(data, net, chosen)
+        tested += [f"{paper.name}: {text}" for text in found.tested]
+        if found.network is not None:
+            return Prediction(
+                found.method,
+                found.reason,
+                found.network,
+                found.detail,
+                tuple(tested),
+                found.proved,
+            )
+        detail = detail or found.detail
+        refused.append(f"{paper.name}: {found.reason}")
+    return Prediction(None, f"No limit applies. {'. '.join(refused)}.", None, detail, tuple(tested))
 
 
-def _bundle_reason(limit: Bundle) -> str:
-    standing = (
-        "below pi/4 as the theorem asks"
-        if limit.proved
-        else "not below pi/4, so the limit is outside the theorem and rests on positive products"
-    )
-    return (
-        "Correlated data: inner products are positive, labels are relu(v.x) of one vector v and "
-        f"the network is balanced. The {len(limit.positive)} neurons of J+ end parallel to v. "
-        f"The largest angle of a point to v is {limit.angle:.4g}, {standing}."
-    )
-
-
-def _jump_reason(process: SaddleToSaddle) -> str:
-    outcome = (
-        "every point is fitted"
-        if process.interpolates
-        else f"{len(process.uncovered)} points have no matching neuron and are never fitted"
-    )
-    return (
-        "Orthonormal data and a balanced network: training jumps from saddle to saddle, "
-        f"{len(process.times)} jumps; {outcome}."
-    )
+def _loss(loss: Loss | str) -> Loss:
+    if isinstance(loss, str):
+        if loss not in _LOSSES:
+            raise InputError(
+                f"`loss` is {loss!r}. Known are {', '.join(_LOSSES)}. Pass one, or an object."
+            )
+        return _LOSSES[loss]()
+    if not isinstance(loss, tuple(_LOSSES.values())):
+        raise InputError(f"`loss` is {loss!r}, not a loss. Pass one of reluflow.losses.")
+    return loss

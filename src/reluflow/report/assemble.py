@@ -21,7 +21,7 @@ from reluflow.figures import palette
 from reluflow.report.contents import contents
 
 if TYPE_CHECKING:
-    from reluflow.studies.contract import Page
+    from reluflow.studies.page import Page
 
 _UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
@@ -32,11 +32,11 @@ def write(page: Page, path: str | PathLike[str]) -> None:
     Parameters
     ----------
     page : Page
-        What to show (`reluflow.studies.contract`).
+        What to show (`reluflow.theory.contract`).
     path : path
         The file; an old one is replaced at once, when the new one is whole.
     """
-    from reluflow.studies.contract import Page as Contract
+    from reluflow.studies.page import Page as Contract
 
     if not isinstance(page, Contract):
         raise InputError(

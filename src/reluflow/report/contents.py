@@ -16,7 +16,8 @@ from reluflow.theory import Check, Report, Verdict
 from reluflow.theory.subject import branch_text
 
 if TYPE_CHECKING:
-    from reluflow.studies.contract import Comparison, LabelledRun, Page, Section
+    from reluflow.studies.page import Page
+    from reluflow.theory.contract import Comparison, LabelledRun, Section
 
 SOFTWARE = (
     "The reluflow developers. reluflow: a laboratory for the training dynamics of two-layer ReLU "
@@ -207,7 +208,7 @@ def _check(check: Check) -> dict[str, str]:
     return {
         "id": check.id,
         "title": check.title,
-        "note": check.note,
+        "note": "; ".join(text for text in (check.observation, check.note) if text),
         "word": word,
         "mark": mark,
         "kind": kind,

@@ -1,40 +1,29 @@
-"""Studies: one package a paper, with its preset, the sections of its page and its figures."""
+"""Studies: the machinery of pages and figures; what they show is in `reluflow.papers`."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from reluflow.checks import choice, nearest
+from reluflow.checks import nearest
 from reluflow.errors import InputError
-from reluflow.theory import PAPERS
+from reluflow.theory.registry import paper_named
 
 if TYPE_CHECKING:
-    from reluflow.studies.contract import Recipe, Study
+    from reluflow.theory.contract import Recipe
 
-__all__ = ["PAPERS", "recipe_named", "recipes", "study_named"]
-
-
-def study_named(paper: str) -> Study:
-    """The study of a paper."""
-    known = choice(paper, "preset", PAPERS)
-    found: Study = import_module(f"reluflow.studies.{known}").STUDY
-    return found
-
-
-def recipes(paper: str) -> list[Recipe]:
-    """The figures of a paper."""
-    known = choice(paper, "paper", PAPERS)
-    return list(import_module(f"reluflow.studies.{known}").FIGURES)
+__all__ = ["recipe_named"]
 
 
 def recipe_named(id: str) -> Recipe:
-    """The figure ``PAPER/FIGURE``."""
-    paper = id.partition("/")[0]
-    known = {recipe.id: recipe for recipe in recipes(paper)}
-    if id not in known:
+    """The figure ``PAPER/FIGURE``; the paper is a name or ``path/to/file.py:NAME``."""
+    name, _, figure = id.rpartition("/")
+    if not name:
+        raise InputError(f"{id!r} names no figure. Write PAPER/FIGURE, as `reluflow list` does.")
+    paper = paper_named(name)
+    if figure not in paper.figures:
+        known = [f"{paper.name}/{key}" for key in paper.figures]
         raise InputError(
-            f"there is no figure {id!r}. The figures of {paper} are {', '.join(known)}."
+            f"there is no figure {id!r}. The figures of {paper.name} are {', '.join(known)}."
             f"{nearest(id, known)}"
         )
-    return known[id]
+    return paper.figures[figure]

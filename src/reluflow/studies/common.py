@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Frame, Line, Panel, Points, Raster
 from reluflow.network import Network
-from reluflow.studies.contract import LabelledRun, Section
+from reluflow.theory.contract import LabelledRun, Section
 from reluflow.trajectory import Trajectory
 
 LINES = 60  # neurons drawn as curves

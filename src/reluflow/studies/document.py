@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from reluflow import spec, toml
-from reluflow.checks import choice, nearest
+from reluflow.checks import nearest
 from reluflow.errors import InputError
-from reluflow.theory import PAPERS
+from reluflow.theory.registry import paper_named
 from reluflow.wording import cut, printable, shown
 
 FIELDS = ("paper", "title", "log_scales")
@@ -108,7 +108,10 @@ def _check_table(table: object) -> list[float]:
                 f"{', '.join(FIELDS)}.{nearest(name, FIELDS)}"
             )
     if "paper" in table:
-        choice(table["paper"], "$.study.paper", PAPERS)
+        try:
+            paper_named(table["paper"])
+        except InputError as error:
+            raise InputError(f"`$.study.paper`: {error}") from None
     if not isinstance(table.get("title", ""), str):
         raise InputError(f"`$.study.title` is {shown(table['title'])}. It must be text. Quote it.")
     scales = table.get("log_scales", [])

@@ -1,23 +1,12 @@
-"""Runs of a study that did not end as was asked: refused where numbers need an end, counted."""
+"""Results of runs that did not end as was asked, counted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from reluflow.errors import RunError
 from reluflow.sweeps import Result
-from reluflow.trajectory import Status, Trajectory
-
-
-def ended(run: Trajectory) -> Trajectory:
-    """Return the run if it ended as was asked; otherwise the computation fails with the reason."""
-    if run.status.is_asked_for:
-        return run
-    raise RunError(
-        f"a run ended as `{run.status}`: {run.ending}. What is measured on it would not be that of "
-        "its end. Give it more time, or train it alone and look."
-    )
+from reluflow.trajectory import Status
 
 
 def remark(results: Iterable[Result]) -> str:

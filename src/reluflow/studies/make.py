@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from reluflow import files, resumable, studies, theory
+from reluflow import files, resumable, theory
 from reluflow.spec import Task
 from reluflow.studies import common
-from reluflow.studies.contract import Comparison, Findings, LabelledRun, Page, Section
 from reluflow.studies.document import Plan
+from reluflow.studies.page import Page
+from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
+from reluflow.theory.subject import subject_of
 from reluflow.trajectory import Trajectory
 
 GENERIC = "What does training do on this problem, and where does it end?"
@@ -40,17 +42,18 @@ def make(
         LabelledRun(label, _run(plan, label, task, folder, fresh, progress, say))
         for label, task in plan.tasks
     )
-    study = studies.study_named(plan.paper) if plan.paper else None
+    paper = theory.paper_named(plan.paper) if plan.paper else None
     say("comparing with theory")
-    findings = study.findings(runs) if study else _predicted(runs)
-    claims = None
-    if study:
+    claims, findings = None, None
+    if paper:
+        subject, options = [item.run for item in runs], paper.options_for(runs)
+        findings = paper.findings(runs, paper.prepare(subject_of(subject, None), **options))
         say("checking the claims")
-        subject = [item.run for item in runs]
-        claims = theory.check(study.paper, subject, **study.claim_options(runs))
+        claims = theory.check(paper, subject, **options)
+    findings = findings or _predicted(runs)
     return Page(
         title=plan.title,
-        question=study.question if study else GENERIC,
+        question=paper.question if paper else GENERIC,
         document=plan.document,
         seed=plan.seed,
         runs=runs,
@@ -62,7 +65,7 @@ def make(
 
 
 def run_path(folder: Path, label: str) -> Path:
-    """Where the run of a label is resumable."""
+    """Where the run of a label is kept."""
     return folder / "runs" / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', label).strip('_')}.rf"
 
 
@@ -94,11 +97,12 @@ def _predicted(runs: Sequence[LabelledRun]) -> Findings:
     from reluflow import limits
 
     comparisons = []
-    prediction = limits.predict(runs[0].run.data, runs[0].run.net)
+    first = runs[0].run
+    prediction = limits.predict(first.data, first.net, loss=first.loss_function)
     section = Section("Prediction", f"Without training: {prediction.reason}")
     for item in runs:
-        prediction = limits.predict(item.run.data, item.run.net)
-        if prediction.network is not None and item.run.loss_function.name == "square":
+        prediction = limits.predict(item.run.data, item.run.net, loss=item.run.loss_function)
+        if prediction.network is not None:
             comparisons.append(
                 Comparison(
                     f"squared norm of the weights, {item.label}",

@@ -10,10 +10,10 @@ from typing import Any
 
 from reluflow import files
 from reluflow.errors import InputError
-from reluflow.studies.contract import Expectation, Recipe, Reproduction, Size
 from reluflow.studies.ended import remark
 from reluflow.studies.make import table
 from reluflow.sweeps import Plan, Store, Summary, execute
+from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 
 
 @dataclass(frozen=True)

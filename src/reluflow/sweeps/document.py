@@ -171,7 +171,7 @@ def _fields(section: str, base: Mapping[str, Any], design: Design) -> list[str]:
             {"name", *(field for struct in structs for field in struct.__struct_fields__)}
         )
     key, functions, value = (
-        ("generator", builders.generators(), Dataset)
+        ("generator", builders.all_generators(), Dataset)
         if section == "data"
         else ("init", builders.initialisations(), Network)
     )

@@ -111,7 +111,7 @@ class Plan:
         """The plan of a TOML file; ``seed`` replaces the seed of the sweep."""
         file = Path(path)
         try:
-            return cls._of_document(toml.read(file), name=file.stem, folder=file.parent, seed=seed)
+            return cls.build(toml.read(file), name=file.stem, folder=file.parent, seed=seed)
         except InputError as error:
             raise InputError(f"{printable(path)}: {error}") from error
 
@@ -125,12 +125,18 @@ class Plan:
         seed: int | None = None,
     ) -> Plan:
         """The plan of a TOML text; files that it names are looked up in ``folder``."""
-        return cls._of_document(toml.parse(text), name=name, folder=folder, seed=seed)
+        return cls.build(toml.parse(text), name=name, folder=folder, seed=seed)
 
     @classmethod
-    def _of_document(
-        cls, raw: Mapping[str, Any], *, name: str, folder: Path | None, seed: int | None
+    def build(
+        cls,
+        raw: Mapping[str, Any],
+        *,
+        name: str = "sweep",
+        folder: Path | None = None,
+        seed: int | None = None,
     ) -> Plan:
+        """The plan of the tables of a document."""
         from reluflow.sweeps import document
 
         table = _sweep_table(raw)

@@ -33,7 +33,7 @@ class Point:
     ----------
     task : str
         "train", or "module:function" of the package, such as
-        "reluflow.studies.correlated.measures:max_angle".
+        "reluflow.papers.correlated.figures.measures:max_angle".
     parameters : mapping
         Plain data, as in JSON or TOML: text, booleans, numbers, lists, mappings with text keys.
         NumPy scalars and arrays become numbers and lists; nan is refused.

@@ -106,8 +106,9 @@ def _table(rows: Sequence[Check]) -> Iterable[str]:
     yield line(heads, "statement")
     for cell, check in zip(cells, rows, strict=True):
         yield line(cell, check.title)
-        if check.note:
-            yield " " * (sum(widths) + 8) + f"({check.note})"
+        said = "; ".join(text for text in (check.observation, check.note) if text)
+        if said:
+            yield " " * (sum(widths) + 8) + f"({said})"
 
 
 _STYLE = """
@@ -145,7 +146,8 @@ def _page(report: Report) -> str:
 
 
 def _row(check: Check) -> str:
-    note = f"<br><small>{escape(check.note)}</small>" if check.note else ""
+    said = "; ".join(text for text in (check.observation, check.note) if text)
+    note = f"<br><small>{escape(said)}</small>" if said else ""
     return (
         f'<tr><th scope="row">{escape(check.id)}</th><td>{escape(check.title)}{note}</td>'
         f'<td class="v {check.verdict.value}" title="{escape(check.verdict.text)}">'

@@ -13,6 +13,8 @@ from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Status, Trajectory
 
 Engines = Mapping[str, Callable[..., Trajectory]]
+Pair = tuple[Dataset, Network]
+Drawer = Callable[[int], Pair]
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,15 @@ class Subject:
     """Data and start network, the runs given (several scales or sizes), and the engines to start.
 
     ``data`` and ``net`` are those of the first run where runs are given. ``engines`` is None where
-    starting runs is forbidden.
+    starting runs is forbidden. ``drawer`` makes the k-th further problem of the generator that the
+    subject came from; None where that is not known.
     """
 
     data: Dataset
     net: Network
     runs: tuple[Trajectory, ...]
     engines: Engines | None
+    drawer: Drawer | None = None
 
     @property
     def run(self) -> Trajectory:
@@ -37,30 +41,45 @@ class Subject:
 
     def flow(self, data: Dataset, net: Network, **options: Any) -> Trajectory:
         """Start a run of the flow, if that is allowed."""
-        return self._start("flow", data, net, options)
+        return self._start("flow", data, net, **options)
 
     def descend(self, data: Dataset, net: Network, **options: Any) -> Trajectory:
         """Start a run of descent, if that is allowed."""
-        return self._start("descent", data, net, options)
+        return self._start("descent", data, net, **options)
 
-    def _start(
-        self, engine: str, data: Dataset, net: Network, options: dict[str, Any]
-    ) -> Trajectory:
+    def proceed(self, run: Trajectory, **options: Any) -> Trajectory:
+        """Continue a run of the flow, if that is allowed."""
+        return self._start("flow", run, **options)
+
+    def draw(self, count: int) -> list[Pair]:
+        """So many further problems from the subject's generator."""
+        if self.drawer is None:
+            raise NotApplicable(
+                "speaks about random draws, and the generator of the subject is not known; pass "
+                "`generator=`, a function from a seed to (data, net), or a run made from a document"
+            )
+        return [self.drawer(k) for k in range(count)]
+
+    def may_start(self) -> Engines:
+        """The engines; not applicable where starting runs is forbidden."""
         if self.engines is None:
             raise NotApplicable("needs another run, and start_runs=False forbids it")
-        run = self.engines[engine](data, net, **options)
+        return self.engines
+
+    def _start(self, engine: str, *what: Any, **options: Any) -> Trajectory:
+        run = self.may_start()[engine](*what, **options)
         if run.status in (Status.FAILED, Status.INTERRUPTED):
             raise Unresolved(f"a run of the {engine} ended as `{run.status}`: {run.ending}")
         return run
 
 
-def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] | None) -> Subject:
+def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = None) -> Subject:
     """Accept a trajectory, a list of them, or a pair (data, net)."""
     if isinstance(given, Trajectory):
-        return Subject(given.data, given.net, (given,), engines)
+        return Subject(given.data, given.net, (given,), engines, drawer)
     if isinstance(given, Sequence) and len(given) > 0:
         if all(isinstance(item, Trajectory) for item in given):
-            return Subject(given[0].data, given[0].net, tuple(given), engines)
+            return Subject(given[0].data, given[0].net, tuple(given), engines, drawer)
         if len(given) == 2 and isinstance(given[0], Dataset) and isinstance(given[1], Network):
             data, net = given
             if data.d != net.d:
@@ -68,7 +87,7 @@ def subject_of(given: object, engines: Mapping[str, Callable[..., Trajectory]] |
                     f"the network takes {net.d} inputs but the points have {data.d} coordinates. "
                     "Make them agree."
                 )
-            return Subject(data, net, (), engines)
+            return Subject(data, net, (), engines, drawer)
     raise InputError(
         f"the subject is a {type(given).__name__}. There is nothing to check in it. Pass a "
         "Trajectory, a list of them, or a pair (data, net)."

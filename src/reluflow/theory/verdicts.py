@@ -1,18 +1,22 @@
-"""Verdicts: what a check may answer, and how a claim gives its answer.
+"""Verdicts: what a check may answer, and the one place where an answer is computed.
 
-A claim is one function of a paper's *case* (its data, runs and everything derived from them) that
-returns an `Outcome`. It may also raise `NotApplicable` (a hypothesis or an ingredient is missing)
-or `Unresolved` (the numbers cannot decide); both carry the sentence that explains it.
+A claim measures: it returns a `Finding`, that is a number, the bound it is held to, the error of
+the number and a word. `verdict_of` makes PASS, FAIL or UNRESOLVED of these, and nothing else does.
+Hypotheses and regimes are judged by the paper (`reluflow.theory.paper`), never by the claim.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from reluflow.network import Network
+    from reluflow.theory.case import Case
 
 
 class Verdict(StrEnum):
@@ -38,26 +42,47 @@ _TEXT = {
 
 
 class NotApplicable(Exception):  # noqa: N818 - an answer, not an error
-    """A hypothesis of the claim is not met, or something it needs is not there."""
+    """Something the claim needs is not there: a run that may not be started, a generator."""
 
 
 class Unresolved(Exception):  # noqa: N818 - an answer, not an error
-    """Rounding, a budget or a tie leaves the claim undecided."""
+    """A run that ended early, a budget or rounding leaves the claim undecided."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The answer of one claim: verdict, the number measured, the bound it is held to, a note."""
+class Finding:
+    """What a claim measured, and against what.
 
-    verdict: Verdict
+    Attributes
+    ----------
+    margin : float
+        How far inside the bound the number is; negative outside.
+    error : float
+        Of the margin: what the number is good for.
+    measured, bound : float or None
+        As shown in a table.
+    note : str
+        A word for the reader.
+    trend : float or None
+        How the margin changes towards the limit of the statement (further in time, scale or size):
+        positive where it improves; None where nobody knows.
+    """
+
+    margin: float
+    error: float = 0.0
     measured: float | None = None
     bound: float | None = None
     note: str = ""
+    trend: float | None = None
 
 
 @dataclass(frozen=True)
 class Check:
-    """One row of a report."""
+    """One row of a report.
+
+    ``observed`` says, where a hypothesis fails and the verdict is NOT_APPLICABLE, whether the
+    statement holds all the same: True (would hold), False (would not), None (not measured).
+    """
 
     id: str
     title: str
@@ -65,94 +90,143 @@ class Check:
     measured: float | None = None
     bound: float | None = None
     note: str = ""
+    observed: bool | None = None
+
+    @property
+    def observation(self) -> str:
+        """The observation in words; empty if there is none."""
+        return {True: "would hold", False: "would not hold", None: ""}[self.observed]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A numbered statement of a paper and the function that checks it on a case."""
-
-    id: str
-    title: str
-    evaluate: Callable[[Any], Outcome]
-
-    def check(self, case: Any) -> Check:
-        """Evaluate on a case; a missing hypothesis or an undecided number is an answer too."""
-        try:
-            found = self.evaluate(case)
-        except NotApplicable as reason:
-            found = Outcome(Verdict.NOT_APPLICABLE, note=str(reason))
-        except Unresolved as reason:
-            found = Outcome(Verdict.UNRESOLVED, note=str(reason))
-        return Check(self.id, self.title, found.verdict, found.measured, found.bound, found.note)
-
-
-class Claims:
-    """The claims of a paper in the order of their definition; an instance is the decorator.
-
-    ``Claims(part, part, ...)`` joins the parts of a paper in that order.
+def verdict_of(finding: Finding) -> Verdict:
+    """PASS inside the bound by at least the error, FAIL outside by more, otherwise UNRESOLVED.
 
     Examples
     --------
-    >>> claims = Claims()
-    >>> @claims("T1", "squares are not negative")
-    ... def t1(case):
-    ...     return at_least(case**2, 0.0)
-    >>> [claim.check(-3.0).verdict.value for claim in claims]
-    ['PASS']
+    >>> verdict_of(at_most(1.0, 2.0)).value, verdict_of(at_most(2.1, 2.0, 0.5)).value
+    ('PASS', 'UNRESOLVED')
     """
-
-    def __init__(self, *parts: Iterable[Claim]) -> None:
-        self._claims: dict[str, Claim] = {}
-        for claim in chain(*parts):
-            self(claim.id, claim.title)(claim.evaluate)
-
-    def __call__(
-        self, id: str, title: str
-    ) -> Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]:
-        """Register the decorated function as the claim ``id``."""
-
-        def register(function: Callable[[Any], Outcome]) -> Callable[[Any], Outcome]:
-            if id in self._claims:
-                raise ValueError(f"claim {id} is defined twice")
-            self._claims[id] = Claim(id, title, function)
-            return function
-
-        return register
-
-    def __iter__(self) -> Iterator[Claim]:
-        return iter(self._claims.values())
-
-    def __len__(self) -> int:
-        return len(self._claims)
-
-    def __getitem__(self, id: str) -> Claim:
-        return self._claims[id]
+    if math.isnan(finding.margin) or math.isnan(finding.error):
+        return Verdict.UNRESOLVED
+    if finding.margin >= finding.error:
+        return Verdict.PASS
+    return Verdict.FAIL if finding.margin < -finding.error else Verdict.UNRESOLVED
 
 
-def at_most(measured: float, bound: float, *, error: float = 0.0, note: str = "") -> Outcome:
+def at_most(
+    measured: float,
+    bound: float,
+    error: float | None = None,
+    *,
+    case: Case | None = None,
+    note: str = "",
+    trend: float | None = None,
+) -> Finding:
     r"""Hold ``measured <= bound``, where ``measured`` is known to :math:`\pm` ``error``.
 
+    Without ``error`` the number is exact; with ``case`` instead, it is as good as the case's run:
+    its relative error times the larger of the two numbers.
+
     Examples
     --------
-    >>> at_most(1.0, 2.0).verdict, at_most(3.0, 2.0).verdict, at_most(2.1, 2.0, error=0.5).verdict
-    (<Verdict.PASS: 'PASS'>, <Verdict.FAIL: 'FAIL'>, <Verdict.UNRESOLVED: 'UNRESOLVED'>)
+    >>> verdict_of(at_most(3.0, 2.0)).value
+    'FAIL'
     """
     measured, bound = float(measured), float(bound)
-    if math.isnan(measured) or math.isnan(bound) or math.isnan(error):
-        verdict = Verdict.UNRESOLVED
-    elif measured + error <= bound:
-        verdict = Verdict.PASS
-    else:
-        verdict = Verdict.FAIL if measured - error > bound else Verdict.UNRESOLVED
-    return Outcome(verdict, measured, bound, note)
+    if error is None:
+        size = max(abs(measured), abs(bound)) if case is not None else 0.0
+        error = case.error * size if case is not None and math.isfinite(size) else 0.0
+    margin = 0.0 if measured == bound else bound - measured  # also for two infinities
+    return Finding(margin, float(error), measured, bound, note, trend)
 
 
-def at_least(measured: float, bound: float, *, error: float = 0.0, note: str = "") -> Outcome:
+def at_least(
+    measured: float,
+    bound: float,
+    error: float | None = None,
+    *,
+    case: Case | None = None,
+    note: str = "",
+    trend: float | None = None,
+) -> Finding:
     """Hold ``measured >= bound``; the mirror image of `at_most`."""
-    mirrored = at_most(-measured, -bound, error=error, note=note)
-    return Outcome(mirrored.verdict, float(measured), float(bound), note)
+    mirrored = at_most(-float(measured), -float(bound), error, case=case, note=note, trend=trend)
+    return replace(mirrored, measured=float(measured), bound=float(bound))
 
 
-def holds(truth: bool, *, measured: float | None = None, note: str = "") -> Outcome:
-    """PASS or FAIL by an exact test."""
-    return Outcome(Verdict.PASS if truth else Verdict.FAIL, measured, None, note)
+def equals(measured: float, expected: float, error: float, *, note: str = "") -> Finding:
+    """Hold ``|measured - expected| <= error``: the error is the whole distance allowed.
+
+    Examples
+    --------
+    >>> verdict_of(equals(1.01, 1.0, 0.02)).value, verdict_of(equals(1.5, 1.0, 0.02)).value
+    ('PASS', 'FAIL')
+    """
+    margin = float(error) - abs(float(measured) - float(expected))
+    return Finding(margin, 0.0, float(measured), float(expected), note)
+
+
+def holds(
+    condition: Any, measured: float | None = None, bound: float | None = None, note: str = ""
+) -> Finding:
+    """PASS or FAIL by an exact test.
+
+    Examples
+    --------
+    >>> verdict_of(holds(2 < 1)).value
+    'FAIL'
+    """
+    shown = None if measured is None else float(measured)
+    return Finding(1.0 if condition else -1.0, 0.0, shown, bound, note)
+
+
+def undecided(measured: float | None = None, bound: float | None = None, note: str = "") -> Finding:
+    """Numbers that decide nothing, shown all the same."""
+    return Finding(math.nan, 0.0, measured, bound, note)
+
+
+def together(*findings: Finding) -> Finding:
+    """A statement of several parts: the part that decides it, failures first, is the answer.
+
+    Examples
+    --------
+    >>> verdict_of(together(at_most(1.0, 2.0), holds(False))).value
+    'FAIL'
+    """
+    rank = {Verdict.FAIL: 0, Verdict.UNRESOLVED: 1, Verdict.PASS: 2}
+    return min(findings, key=lambda found: rank[verdict_of(found)])
+
+
+FAR = 0.1  # a relative distance above this is no limit that is nearly reached
+ROUNDING = 1e-13
+
+
+def falls(
+    case: Case,
+    measure: Callable[[Network], float],
+    *,
+    error: float = ROUNDING,
+    note: str = "",
+) -> Finding:
+    r"""Hold that a measure tends to 0 along the case's run: a power law with its uncertainty.
+
+    The measure is taken at log-losses spread evenly over the last decades of ``F = -log L``
+    (`Case.late_networks`), and :math:`\log(\text{measure}) = c - a \log F` is fitted. It passes if
+    the power is positive by two standard errors **and** what the fit leaves to come is plausible:
+    a measure that still moves by a tenth over the last decade without a firm power fails. A value
+    below ``error`` is reached already.
+    """
+    levels, values = case.late_measures(measure)
+    last = float(values[-1])
+    told = f"{last:.3g} at F = {levels[-1]:.4g}" + (f"; {note}" if note else "")
+    if last <= error:
+        return Finding(1.0, 0.0, last, error, f"reached: {told}")
+    if len(values) < 4:
+        return undecided(last, 0.0, f"{told}; the run is too short for a trend")
+    fit = case.fit([math.log(F) for F in levels], [math.log(max(v, error)) for v in values])
+    power, spread = -fit.slope, 2.0 * fit.error
+    text = f"{told}; falls like F^-{power:.3g} (+- {spread:.2g})"
+    if power <= spread and last <= FAR:
+        return replace(undecided(power, 0.0, text), trend=power)
+    # the statement is a limit: a slope that is not firmly positive, far from 0, contradicts it
+    return Finding(power - spread, 0.0, power, 0.0, text, power)

@@ -1,0 +1,337 @@
+"""Second phase: the bundle, the set S, departure, convergence (B1 to R1)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from reluflow.checks import Array
+from reluflow.network import Network
+from reluflow.papers.correlated.case import Correlated
+from reluflow.papers.correlated.claims import ALL, FIRST_PHASE
+from reluflow.papers.correlated.moments import (
+    Moment,
+    after_departure,
+    departure,
+    network_at,
+    second_phase,
+    squared_gradient,
+)
+from reluflow.papers.correlated.paper import paper
+from reluflow.papers.correlated.regions import Place, place
+from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, holds, together
+from reluflow.trajectory import Status
+
+SMALLEST_ERROR = 1e-7  # v* - v below this is below the accuracy of a run
+
+
+@paper.claim(
+    "B1",
+    "from T1 on J+ is a tight bundle: largest ln(1 - cos) of two neurons",
+    needs=[*ALL, "pair", "first phase"],
+    regime=["2"],
+)
+def tight_bundle(case: Correlated) -> Finding:
+    r""":math:`1 - \cos(w_j, w_k) < 4 \lambda^\varepsilon` at T1 and at every record after it."""
+    logs = [_log_cosine_gap(log_angle) for _, log_angle in _bundle_angles(case)]
+    bound = math.log(4.0) + case.eps * case.log_scale
+    return at_most(max(logs), bound, case.error, note=f"{len(logs)} moments")
+
+
+@paper.claim(
+    "B3",
+    "from T1 on the angles of the bundle never grow: largest rise of ln(angle)",
+    needs=[*ALL, "pair", "first phase"],
+    regime=["2"],
+)
+def angles_fall(case: Correlated) -> Finding:
+    """The largest angle between two neurons of J+ at successive records."""
+    logs = np.array([log_angle for _, log_angle in _bundle_angles(case)])
+    if len(logs) < 2:
+        raise Unresolved("the run has no two records after T1")
+    return at_most(float(np.diff(logs).max()), 10.0 * case.error)
+
+
+def _bundle_angles(case: Correlated) -> list[tuple[float, float]]:
+    """Times from T1 on, and logs of the largest angle of J+ there; at most 60 of them."""
+    if "angles" not in case.kept:
+        later = np.flatnonzero(case.run.t * case.rate > case.T1)
+        chosen = (
+            later[np.unique(np.linspace(0, len(later) - 1, 60).astype(int))]
+            if len(later)
+            else later
+        )
+        times = [case.T1 / case.rate, *case.run.t[chosen].tolist()]
+        if times[0] > case.run.t[-1]:
+            raise Unresolved("the run ends before T1; continue it")
+        case.kept["angles"] = [(t, case.run.log_max_angle(t, case.positive)) for t in times]
+    found: list[tuple[float, float]] = case.kept["angles"]
+    return found
+
+
+def _log_cosine_gap(log_angle: float) -> float:
+    """``ln(1 - cos)`` of an angle given by its logarithm."""
+    if log_angle < -10.0:
+        return 2.0 * log_angle - math.log(2.0)
+    return math.log(2.0 * math.sin(math.exp(log_angle) / 2) ** 2)
+
+
+@paper.claim(
+    "B2",
+    "derived: |w_j||w_k|(1 - cos) of neurons that share all points is conserved (rel. change)",
+    needs=[*FIRST_PHASE, "flow", "pair"],
+)
+def conserved_products(case: Correlated) -> Finding:
+    """The force is common, so Minkowski products are constants of motion.
+
+    Measured from the last crossing on, as long as an angle is large enough for its product to
+    have ten digits.
+    """
+    end = float(case.run.t[-1]) * case.rate
+    start = case.sticks.T0 - 1.0 + min(1.0, 0.1 / case.k)
+    if start >= end:
+        raise Unresolved(f"the run ends at t = {end:.4g}, before all points are active")
+    first, worst, compared = network_at(case, start), 0.0, 0
+    chosen = _sharing(case, start)
+    base, base_error = _products(case, first, chosen)
+    for share in np.linspace(0.0, 1.0, 9)[1:]:
+        t = start + share * min(8.0 / case.k, end - start)
+        logs, error = _products(case, network_at(case, t), chosen)
+        resolved = (error < 1e-10) & (base_error < 1e-10)
+        worst = max(worst, float(np.abs(np.expm1(logs - base))[resolved].max(initial=0.0)))
+        compared += int(resolved.sum())
+    if not compared:
+        raise Unresolved("the neurons are parallel to ten digits once they share all points")
+    allowed = 10.0 * case.error + 4.0 * float(np.spacing(2.0 * abs(case.log_scale)))
+    return at_most(worst, allowed, note=f"{compared} products compared")
+
+
+def _sharing(case: Correlated, start: float) -> list[int]:
+    """Neurons of J+ that are active on every point at ``start`` and stay so."""
+    events = case.run.events
+    later = set(events["neuron"][events["t"] * case.rate > start].tolist())
+    pattern = case.run.active(t=start / case.rate)
+    active = set(np.flatnonzero(pattern.all(axis=1)).tolist())
+    chosen = [j for j in case.positive if j in active and j not in later]
+    if len(chosen) < 2:
+        raise Unresolved("fewer than two neurons are active on all points to the end")
+    return chosen
+
+
+def _products(case: Correlated, net: Network, chosen: list[int]) -> tuple[Array, Array]:
+    """Logs of the Minkowski products of all pairs (scale taken out), relative errors."""
+    a, W, scale = net.a[chosen], net.W[chosen], net.log_scale[chosen] - case.log_scale
+    j, k = np.triu_indices(len(chosen), 1)
+    plain = a[j] * a[k]
+    products = plain - np.einsum("pd,pd->p", W[j], W[k])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = 4e-16 * np.abs(plain) / np.abs(products)
+        return np.log(np.abs(products)) + scale[j] + scale[k], error
+
+
+@paper.claim(
+    "S1",
+    "the bundle vector stays in S (no padding), parts in order: smallest margin",
+    needs=ALL,
+    regime=["2"],
+)
+def inside(case: Correlated) -> Finding:
+    """Membership with pad 0, and indices that never decrease."""
+    places = _places(case)
+    indices = [found.index for found in places]
+    for before, after in pairwise(places):
+        if after.index < before.index:
+            note = f"S_{before.index} is followed by S_{after.index} at t = {after.t:.4g}"
+            return holds(False, note=note)
+    margins = [(min(found.slack, found.cosine), found.error) for found in places]
+    worst = min(range(len(places)), key=lambda k: margins[k][0] - margins[k][1])
+    at = places[worst]
+    decides = at.name if at.slack <= at.cosine else "Xi"
+    note = (
+        f"S_{indices[0]} to S_{indices[-1]} over {len(places)} moments; decided by {decides} at "
+        f"t = {at.t:.4g}"
+    )
+    return at_least(margins[worst][0], 0.0, margins[worst][1], note=note)
+
+
+@paper.claim(
+    "S2",
+    "the bundle vector stays in S with the padding of Xi: smallest cosine",
+    needs=ALL,
+    regime=["2"],
+)
+def padded(case: Correlated) -> Finding:
+    """The cosine with its padding, which is large at practical scales."""
+    worst = min(_places(case), key=lambda found: found.cosine)
+    pad = math.exp(case.eps / 3.0 * case.log_scale)
+    return at_least(worst.cosine, pad, 10.0 * case.error, note=f"at t = {worst.t:.4g}")
+
+
+@paper.claim(
+    "S3",
+    "the bundle vector is positively correlated with every point: smallest cosine",
+    needs=ALL,
+    regime=["2"],
+)
+def positive(case: Correlated) -> Finding:
+    """S lies in the cone of vectors with v.x_i > 0, so no neuron of the bundle loses a point."""
+    norms = np.linalg.norm(case.data.X, axis=1)
+    cosines = [
+        float((case.data.X @ found.vector / norms).min() / np.linalg.norm(found.vector))
+        for found in second_phase(case)
+    ]
+    return at_least(min(cosines), 0.0, case.error, note=f"{len(cosines)} moments")
+
+
+def _places(case: Correlated) -> list[Place]:
+    if "places" not in case.kept:
+        floor = max(SMALLEST_ERROR, 1e4 * case.rtol)
+        moments = [m for m in second_phase(case) if np.linalg.norm(m.error) > floor]
+        case.kept["places"] = [place(case, found) for found in moments]
+    places: list[Place] = case.kept["places"]
+    if not places:
+        raise Unresolved("no moment of the run lies in the second phase; continue it")
+    return places
+
+
+@paper.claim(
+    "T6a",
+    "the saddle is left early enough: ln T2 against the bound of Theorem 6",
+    needs=ALL,
+    regime=["2", "late"],
+)
+def departure_time(case: Correlated) -> Finding:
+    r""":math:`T_2 < \ln(1/\lambda) (4 + \varepsilon) d \Delta^2 / \delta^6`."""
+    T2, sticks = departure(case), case.sticks
+    log_bound = (
+        math.log(max(-case.log_scale, 1e-300) * (4.0 + case.eps) * case.data.d)
+        + 2.0 * math.log(sticks.Delta)
+        - 6.0 * math.log(sticks.delta)
+    )
+    if math.isinf(T2):
+        return at_most(T2, log_bound, note="the bundle never grows: T2 does not come")
+    before = [found.size for found in second_phase(case) if found.t <= T2]
+    late = [found.size for found in after_departure(case)[1:]]
+    parts = [at_most(math.log(T2), log_bound, note=f"T2 = {T2:.6g}")]
+    if before:
+        parts.append(at_most(max(before), 0.5, 1e-6, note="|v| before T2"))
+    if late:
+        least = case.k / (4 * case.eta[0])
+        parts.append(at_least(min(late), least, 10 * case.error, note="|v| after T2"))
+    return together(*parts)
+
+
+@paper.claim(
+    "T6c",
+    "at the scale of Assumption 2, T2 < 459 (ln m + n ln n) d Delta^4 / delta^9 (ln T2)",
+    needs=[*FIRST_PHASE, "1(iii)"],
+)
+def departure_at_the_bound(case: Correlated) -> Finding:
+    """The subject's start at the largest scale that Assumption 2 with eps = 1/4 allows."""
+    sticks, m, n = case.sticks, case.net.width, case.data.n
+    scale = sticks.log_scale_bound(0.25)
+    at_bound = abs(case.log_scale - scale) <= 1e-9 * abs(scale)
+    there = case if at_bound else case.on(case.started(scale, rtol=1e-8))
+    factor = 459.0 * (math.log(m) + n * math.log(n)) * case.data.d
+    log_bound = math.log(factor) + 4.0 * math.log(sticks.Delta) - 9.0 * math.log(sticks.delta)
+    return at_most(math.log(departure(there)), log_bound, note=f"at ln(scale) = {scale:.6g}")
+
+
+@paper.claim(
+    "T6b",
+    "after T2 the loss decays exponentially: largest ln(L / bound)",
+    needs=ALL,
+    regime=["2", "late"],
+)
+def exponential_decay(case: Correlated) -> Finding:
+    r""":math:`L(T_2 + t) < \frac{\Delta^2}{2} e^{-0.4 t \delta^4/\Delta^2}`."""
+    if stuck := _stuck(case):
+        return stuck
+    T2, sticks = departure(case), case.sticks
+    late = after_departure(case)
+    # one ulp of a late t may exceed the time since T2
+    ulp = 2.0 * float(np.spacing(max(found.t for found in late)))
+    elapsed = np.array([max(found.t - T2 - ulp, 0.0) for found in late])
+    logs = np.array([found.log_loss for found in late])
+    bound = math.log(sticks.Delta**2 / 2) - 0.4 * elapsed * sticks.delta**4 / sticks.Delta**2
+    eta, k = case.eta, case.k
+    sharper = math.log(k / 2) - elapsed * 2 * eta[-1] * k / (5 * eta[0])
+    note = f"against the sharper bound of the proof {float((logs - sharper).max()):.4g}"
+    return at_most(float((logs - bound).max()), 0.0, 100 * case.error, note=note)
+
+
+@paper.claim(
+    "PL",
+    "after T2 a Polyak-Lojasiewicz inequality: smallest |grad L|^2 / L",
+    needs=ALL,
+    regime=["2", "late"],
+)
+def polyak_lojasiewicz(case: Correlated) -> Finding:
+    r""":math:`|\nabla L|^2 > \frac{2 \eta_d k}{5 \eta_1} L`, down to losses of 1e-20.
+
+    Which records are after T2 is told by their order, not by t.
+    """
+    if stuck := _stuck(case):
+        return stuck
+    late = after_departure(case)
+    rates = [squared_gradient(case, found) / math.exp(found.log_loss) for found in late]
+    bound = 2 * case.eta[-1] * case.k / (5 * case.eta[0])
+    return at_least(min(rates), bound, 100 * case.error * min(rates))
+
+
+def _stuck(case: Correlated) -> Finding | None:
+    """A run that ends for good at a positive loss contradicts every statement about its end."""
+    if case.run.status is Status.STATIONARY:
+        end = float(case.run.log_loss[-1])
+        return holds(False, end, None, f"the flow ends for good at the log-loss {end:.4g}")
+    if not after_departure(case):
+        raise Unresolved("the run ends before T2; continue it")
+    return None
+
+
+@paper.claim(
+    "R1",
+    "derived: the loss ends with the rate 2 mu of the slowest mode (relative difference)",
+    needs=["data", "1(i)", "balanced", "1(ii)", "flow"],
+    regime=["late"],
+)
+def final_rate(case: Correlated) -> Finding:
+    r""":math:`\mu` is the smallest eigenvalue of :math:`(I + v^* v^{*T}) H`.
+
+    The rate is :math:`|\nabla L|^2 / L = -\dot L / L` at the moment at which faster modes weigh
+    least: before it they have not died out, after it they are rounding.
+    """
+    mu, measured, impure = slowest_mode(case)
+    if impure > 1e-4:
+        raise Unresolved(f"faster modes never weigh less than {impure:.1g} of the slowest one")
+    gap = abs(measured / (2 * mu) - 1.0)
+    # the limit network differs from a rank-1 one by O(scale), and so does its kernel
+    spread = math.exp(min(case.bundle.log_max_angle(case.log_scale), 0.0))
+    if spread > 0.1:
+        raise Unresolved(f"the scale is too large: the bundle would end {spread:.2g} wide")
+    note = f"mu = {mu:.6g}, between eta_d = {case.eta[-1]:.4g} and eta_1 = {case.eta[0]:.4g}"
+    return at_most(gap, 1e-3 + spread, 10 * case.error + impure, note=note)
+
+
+def slowest_mode(case: Correlated) -> tuple[float, float, float]:
+    """The slowest rate mu, the rate of the loss where it is purest, and the share of the others."""
+    size = float(np.linalg.norm(case.teacher))
+    unit = case.teacher / size
+    rates, modes = np.linalg.eig(size * (np.eye(case.data.d) + np.outer(unit, unit)) @ case.H)
+    order = np.argsort(rates.real)
+    rates, modes = rates.real[order], modes.real[:, order]
+    # modes are orthogonal in the inner product of H, so losses and decay rates add up
+    weights = np.einsum("dk,de,ek->k", modes, case.H, modes)
+    best: tuple[float, Moment] | None = None
+    for found in second_phase(case):
+        if np.linalg.norm(found.error) > 1e4 * case.rtol:
+            losses = np.linalg.solve(modes, found.error) ** 2 * weights
+            impure = float((losses[1:] @ rates[1:]) / max(losses[0] * rates[0], 1e-300))
+            if best is None or impure < best[0]:
+                best = impure, found
+    if best is None:
+        raise Unresolved("the run has not reached the second phase")
+    measured = squared_gradient(case, best[1]) / math.exp(best[1].log_loss)
+    return float(rates[0]), measured, best[0]

@@ -1,0 +1,140 @@
+"""Proposition 2 and Theorem 3: over draws of the subject's own generator, and on its start."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluflow.limits import SaddleToSaddle, saddle_to_saddle
+from reluflow.papers.orthogonal import probability
+from reluflow.papers.orthogonal.case import Orthogonal
+from reluflow.papers.orthogonal.claims import LIMIT, PROCESS
+from reluflow.papers.orthogonal.paper import paper
+from reluflow.theory.fits import share, share_at_least
+from reluflow.theory.verdicts import (
+    Finding,
+    NotApplicable,
+    Unresolved,
+    at_most,
+    holds,
+    together,
+)
+
+CONSTANT = 2.0 * (np.sqrt(2.0) / (1.0 - np.sqrt(0.5)) + 2.0)  # 13.66, of one sign
+TIE = 1e-12  # of the waiting time
+RANDOM = (*PROCESS, "random")
+
+
+@paper.claim(
+    "O19", "Proposition 2: chance of A4(i) over draws, against the exact one", needs=RANDOM
+)
+def o19(case: Orthogonal) -> Finding:
+    """Share of the generator's draws with its exact interval; also the stated lower bound.
+
+    Labels may be drawn too, so the exact value is taken for the signs of each draw.
+    """
+    m, matched, known = case.net.width, is_matched(case), {}
+    if case.data.n * m > probability.LARGEST_EXACT:
+        raise Unresolved(f"n m = {case.data.n * m}: the exact value is computed up to 20000")
+    proper, expected, bounds = 0, [], []
+    for data, net in case.draw(case.draws):
+        parts = int((data.y > 0).sum()), int((data.y < 0).sum()), m
+        if parts not in known:
+            known[parts] = float(probability.exact_probability(*parts, matched=matched))
+        bound = probability.lower_bound(*parts, matched=matched)
+        if bound > known[parts] + 1e-12:
+            return holds(False, bound, known[parts], "the lower bound exceeds the exact value")
+        proper += probability.is_proper(*masks_of(data, net))
+        expected.append(known[parts])
+        bounds.append(bound)
+    found, exact = share(proper, len(expected)), float(np.mean(expected))
+    note = f"{found.text}; exact {exact:.6g}, lower bound {np.mean(bounds):.4g}"
+    return holds(found.low <= exact <= found.high, found.value, exact, note)
+
+
+@paper.claim("O20", "Proposition 2(ii): no ties for labels with a density (ties)", needs=RANDOM)
+def o20(case: Orthogonal) -> Finding:
+    """Ties over draws of labels and starts: a margin of 1e-12 of the waiting time."""
+    count = 0
+    for process in random_processes(case):
+        waits = np.diff(process.times, prepend=0.0)
+        count += int((process.margins <= TIE * waits).sum())
+    return holds(count == 0, count, 0.0, f"{case.draws} draws")
+
+
+@paper.claim(
+    "O21",
+    "identity: Theorem 3 on this start: squared norm over ymax (sqrt n+ + sqrt n-), at most 13.66",
+    needs=[*LIMIT, "halving"],
+)
+def o21(case: Orthogonal) -> Finding:
+    """Reconstructed: the constant of the text at hand is missing; this one follows its proof."""
+    y, found = case.data.y, case.limit.squared_norm
+    sizes = np.sqrt((y > 0).sum()) + np.sqrt((y < 0).sum())
+    return together(
+        at_most(found / probability.set_bound(case.limit), 1.0, 1e-12, note="by measured |U_k|"),
+        at_most(found / (np.abs(y).max() * sizes), CONSTANT, 1e-9),
+    )
+
+
+@paper.claim(
+    "O22",
+    "ratio of squared norm to its minimum over draws: at least 1, mean below 2.5",
+    needs=[*RANDOM, "interpolates"],
+)
+def o22(case: Orthogonal) -> Finding:
+    """Interpolating draws only, and this start; meant for m = O(log n), and smaller beyond."""
+    kept = [process for process in [case.process, *random_processes(case)] if process.interpolates]
+    if len(kept) < 10:
+        raise Unresolved(f"only {len(kept)} of {case.draws} draws interpolate")
+    ratios = np.array([process.squared_norm / process.minimal_squared_norm for process in kept])
+    if ratios.min() < 1.0 - 1e-12:
+        return holds(False, float(ratios.min()), 1.0, "below the minimum norm")
+    spread = max(float(ratios.std()), 1e-12)
+    own = (float(ratios[0]) - float(ratios.mean())) / spread
+    note = f"{len(kept)} of them, ratios {ratios.min():.3g} to {ratios.max():.3g}"
+    if own > 6.0:
+        return holds(False, ratios[0], 2.5, f"this start is {own:.3g} deviations above; {note}")
+    error = 3.0 * spread / np.sqrt(len(ratios))
+    return at_most(float(ratios.mean()), 2.5, error, note=note)
+
+
+@paper.claim(
+    "O32", "Theorem 3: the halving event has probability at least 1 - p_fail (share)", needs=RANDOM
+)
+def o32(case: Orthogonal) -> Finding:
+    """Over draws of the generator; where p_fail is above 1 nothing is promised."""
+    y, m = case.data.y, case.net.width
+    allowed = sum(
+        probability.failure_probability(int((s * y > 0).sum()), m)
+        for s in (1.0, -1.0)
+        if (s * y > 0).any()
+    )
+    drawn = random_processes(case)
+    good = sum(probability.worst_halving(one) <= 1.0 for one in drawn)
+    note = f"p_fail = {allowed:.3g}" + (": nothing promised" if allowed > 1 else "")
+    return share_at_least(good, len(drawn), max(1.0 - allowed, 0.0), note)
+
+
+def is_matched(case: Orthogonal) -> bool:
+    """Whether all labels have one sign and all neurons the same."""
+    y = case.data.y
+    one_sign = bool((y > 0).all() or (y < 0).all())
+    return one_sign and bool((case.unit_start.signs * y[0] > 0.0).all())
+
+
+def masks_of(data: object, net: object) -> tuple[np.ndarray, np.ndarray]:
+    """Sign-matched masks (m, n) and signs of a drawn problem."""
+    active = net.directions @ data.X.T > 0.0  # type: ignore[attr-defined]
+    signs = net.signs  # type: ignore[attr-defined]
+    return active & (signs[:, None] * data.y > 0.0), signs  # type: ignore[attr-defined]
+
+
+def random_processes(case: Orthogonal) -> list[SaddleToSaddle]:
+    """Jump processes of the generator's draws; computed once for all claims."""
+    if "random_processes" not in case.cache:
+        made = [saddle_to_saddle(*pair, kappa=case.kappa) for pair in case.draw(case.draws)]
+        case.cache["random_processes"] = made
+    found: list[SaddleToSaddle] = case.cache["random_processes"]
+    if not found:
+        raise NotApplicable("no draws were asked for")
+    return found

@@ -1,0 +1,194 @@
+r"""Claims about the flow itself (sections 1, 4 and 6.1 of the specification): U1 - U6, U16.
+
+They need no separation: clocks, conserved quantities, monotone quantities, frozen neurons.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reluflow.checks import Array
+from reluflow.dataset import Dataset
+from reluflow.geometry import margin, smoothed_margin
+from reluflow.losses import logsumexp
+from reluflow.network import Network, row_norms
+from reluflow.papers.univariate.case import Univariate
+from reluflow.papers.univariate.field import CLOCKS, integrate, unit_vector
+from reluflow.papers.univariate.paper import paper
+from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, holds
+from reluflow.trajectory import Mode, Trajectory
+
+# the comparison of clocks stays where a general solver is accurate: F up to here, over this much
+_HIGHEST, _STRETCH = 30.0, 1.0
+
+
+@paper.claim(
+    "U1",
+    "Clocks t, s and F trace one curve: distance of directions at equal loss",
+    needs=["A1", "A7", "A8"],
+)
+def clocks(case: Univariate) -> Finding:
+    """A general solver on three clocks, from one record of the run to another."""
+    run = case.run
+    first, last = quiet_stretch(run)
+    goal, modes = float(run.log_loss[last]), run.modes(first)
+    ends = [
+        integrate(case.data, run.network(first), case.loss, clock, goal, modes) for clock in CLOCKS
+    ] + [run.network(last)]
+    units = [unit_vector(net) for net in ends]
+    apart = max(float(np.linalg.norm(u - v)) for u in units for v in units)
+    note = f"from log-loss {run.log_loss[first]:.4g} to {goal:.4g}, and the engine's own end"
+    return at_most(apart, max(1e-6, 100.0 * case.error), note=note)
+
+
+def quiet_stretch(run: Trajectory) -> tuple[int, int]:
+    """Two records without an event from the first to the second, the loss falling most."""
+    events, F = np.unique(run.events["log_t"]), -run.log_loss
+    best, pair = 0.0, None
+    for first in range(len(run.t) - 1):
+        # an event exactly at the first record leaves a kink on a point: its side is not in the
+        # weights, so a solver that knows only them could not start there
+        nearest = np.searchsorted(events, run.log_t[first] - 1e-9 * abs(run.log_t[first]))
+        until = events[nearest] if nearest < len(events) else np.inf
+        last = int(np.searchsorted(run.log_t, until, side="right")) - 1
+        last = min(last, int(np.searchsorted(F, min(_HIGHEST, F[first] + _STRETCH))))
+        if first < last < len(F) and F[first] < _HIGHEST and F[last] - F[first] > best:
+            best, pair = float(F[last] - F[first]), (first, last)
+    if pair is None or best < 1e-6:
+        raise Unresolved("the run has no two records early on without an event between them")
+    return pair
+
+
+@paper.claim(
+    "U2",
+    "Balance v^2 - w^2 - b^2 of each neuron is conserved: largest drift over |theta|^2",
+    needs=["A8"],
+)
+def balance(case: Univariate) -> Finding:
+    """To the accuracy of the run."""
+    before = case.net.balance
+    drift = max(float(np.abs(n.balance - before).max()) / n.squared_norm for n in case.records)
+    return at_most(drift, case.error)
+
+
+@paper.claim(
+    "U3", "The loss never rises: largest rise of log-loss between records, relative", needs=["A8"]
+)
+def energy(case: Univariate) -> Finding:
+    """Of the flow; descent may rise."""
+    log_loss = case.run.log_loss
+    size = np.maximum(1.0, np.abs(log_loss[1:]))
+    return at_most(float((np.diff(log_loss) / size).max(initial=0.0)), 1e-12)
+
+
+@paper.claim(
+    "U4",
+    "Identity <theta, grad q_i> = 2 q_i: largest defect over the sizes of the terms",
+    needs=["A1"],
+)
+def homogeneity(case: Univariate) -> Finding:
+    """True of every network: it tells whether gradients and margins belong together."""
+    nets = [case.subject.net, *(run.final for run in case.subject.runs)]
+    return at_most(max(homogeneity_defect(case.data, net) for net in nets), 1e-12)
+
+
+def homogeneity_defect(data: Dataset, net: Network, degree: float = 2.0) -> float:
+    """``max_i |<theta, grad q_i> - degree q_i|`` over the sum of the sizes of its terms.
+
+    A neuron on the plane of a point adds nothing to either side, whatever its gate is.
+    """
+    flat = net.flat()
+    z = data.X @ flat.W.T
+    hidden = data.y[:, None] * flat.a * (z > 0)  # d q_i / d w_j = hidden_ij x_i
+    along_hidden = np.einsum("ij,id,jd->i", hidden, data.X, flat.W)
+    along_output = data.y * (np.maximum(z, 0.0) @ flat.a)
+    size = np.maximum(z, 0.0) @ np.abs(flat.a)
+    q = data.y * flat.predict(data.X)
+    defect = np.abs(along_hidden + along_output - degree * q)
+    # a pre-activation near zero is known to the rounding of |w| |x|, not to its own
+    size += row_norms(data.X) * float(np.abs(flat.a) @ row_norms(flat.W))
+    return float(np.divide(defect, size, out=np.zeros_like(size), where=size > 0).max())
+
+
+@paper.claim(
+    "U5",
+    "The smoothed margin never falls once n L < loss(0): smallest increment",
+    needs=["A1", "A7", "A8", "records"],
+)
+def smoothed_margin_rises(case: Univariate) -> Finding:
+    """Lyu and Li: monotone once the points are separated."""
+    run = case.run
+    below = np.flatnonzero(run.log_loss < case.log_threshold)
+    nets = [case.records[k] for k in below]
+    values = np.array([smoothed_margin(case.data, net, case.loss) for net in nets])
+    return at_least(
+        float(np.diff(values).min()),
+        -case.error * float(values.max()),
+        note=f"from {values[0]:.6g} on",
+    )
+
+
+@paper.claim(
+    "U6",
+    "Identity for the exponential loss: smoothed margin <= margin <= it + log(n)/|theta|^2",
+    needs=["A1"],
+)
+def sandwich(case: Univariate) -> Finding:
+    """True of every network."""
+    nets = [case.subject.net, *(run.final for run in case.subject.runs)]
+    if case.subject.runs:
+        nets += case.records
+    nets = [net for net in nets if net.squared_norm > 0.0]
+    if not nets:
+        return holds(True, note="the network is zero")
+    worst = max(sandwich_excess(case.data, net) for net in nets)
+    return at_most(worst, 1e-12, note="largest violation, relative")
+
+
+def sandwich_excess(data: Dataset, net: Network, width: float | None = None) -> float:
+    """By how much either inequality is violated (negative if not), over the size of margins.
+
+    ``width`` is how far apart the two may be, log(n).
+    """
+    apart = float(np.log(data.n)) if width is None else width
+    flat = net.flat()
+    q = data.y * flat.predict(data.X)
+    low = -logsumexp(-q)
+    size = max(1.0, float(np.abs(q).max()))
+    lowest = margin(data, net) * net.squared_norm
+    return max(low - lowest, lowest - low - apart) / size
+
+
+@paper.claim(
+    "U16",
+    "Neurons inactive on every point at the start never move: largest change",
+    needs=["A8", "dead"],
+)
+def dead_freeze(case: Univariate) -> Finding:
+    """Nothing pulls at a neuron that sees no point."""
+    run, data = case.run, case.data
+    ends = (case.subject.net, run.final)
+    dead = (run.modes(t=0.0) == Mode.INACTIVE).all(axis=1)
+    moved = max(
+        float(np.abs(after - before)[dead].max())
+        for before, after in zip(*(_weights(net, case.subject.net) for net in ends), strict=True)
+    )
+    # the engine carries both layers in one scale and few points in a basis of their span
+    exact = data.n >= data.d and np.array_equal(ends[0].log_scale, ends[0].log_scale_out)
+    bound = 0.0 if exact else 1e-14 * float(np.abs(ends[0].W).max() + np.abs(ends[0].a).max())
+    how = "compared bit for bit" if exact else "compared to rounding"
+    return at_most(moved, bound, note=f"{int(dead.sum())} such neurons, {how}")
+
+
+def _weights(net: Network, like: Network) -> tuple[Array, Array]:
+    """Both layers in the scales of another network, exact where scales differ by powers of two."""
+    blocks = []
+    for values, own, other in (
+        (net.W, net.log_scale, like.log_scale),
+        (net.a[:, None], net.log_scale_out, like.log_scale_out),
+    ):
+        shift = (own - other) / np.log(2.0)
+        whole = np.rint(shift)
+        rest = np.where(np.abs(shift - whole) < 1e-9, 1.0, np.exp2(shift - whole))
+        blocks.append(np.ldexp(values * rest[:, None], whole.astype(int)[:, None]))
+    return blocks[0], blocks[1]

@@ -1,0 +1,167 @@
+r"""Claims about the limit direction (Theorems 4.1, 4.2 and section 6): U7 - U12, U23, U24.
+
+They are statements about :math:`t \to \infty`, judged by their trend over decades of
+:math:`F = -\log L` on the subject's run, continued where it stopped early.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from reluflow.geometry import KKT, kkt, margin
+from reluflow.papers.univariate.case import Univariate
+from reluflow.papers.univariate.constants import region_bound
+from reluflow.papers.univariate.field import misalignment, unit_vector
+from reluflow.papers.univariate.paper import paper
+from reluflow.theory.verdicts import Finding, Unresolved, at_most, falls, holds, together
+from reluflow.trajectory import Status
+
+LIMIT = ("A1", "A7", "A8", "A6")
+STILL = 1e-4  # a direction that moves less in a decade of F has arrived
+
+
+@paper.claim(
+    "U7",
+    "Theorem 4.1: loss to 0, norm to infinity, direction and field align: power of F",
+    needs=LIMIT,
+    regime=["late"],
+)
+def alignment(case: Univariate) -> Finding:
+    """A certified positive loss contradicts it; so does a direction that keeps moving."""
+    run = case.late_run
+    if run.status in (Status.STATIONARY, Status.CONVERGED):
+        end = float(run.log_loss[-1])
+        return holds(False, end, None, "the loss fell below loss(0)/n but tends to a limit > 0")
+    first, last = case.at_level(-float(case.decades[0])), run.final
+    growth = last.log_squared_norm - first.log_squared_norm
+    if growth <= 0.0:
+        return holds(False, growth, 0.0, "the weights do not grow")
+    aligned = falls(
+        case,
+        lambda net: misalignment(case.data, net, case.loss),
+        note=f"|theta|^2 grew by e^{growth:.3g}",
+    )
+    return together(_settles(case), aligned)
+
+
+def _settles(case: Univariate) -> Finding:
+    """The direction moves less in the last decade of F than in the one before it."""
+    levels = case.decades
+    units = [unit_vector(case.at_level(-float(F))) for F in levels]
+    moves = np.array([float(np.linalg.norm(b - a)) for a, b in pairwise(units)])
+    if len(moves) < 4:
+        raise Unresolved("the run has no two decades of F below loss(0)/n to compare")
+    half = len(moves) // 2
+    before, after = float(moves[:half].sum()), float(moves[half:].sum())
+    note = f"the direction moved {before:.3g}, then {after:.3g}"
+    if after <= STILL:
+        return holds(True, after, before, note)
+    return at_most(after, 0.9 * before, 0.05 * before, note=note)
+
+
+@paper.claim(
+    "U8", "KKT residual of the margin problem tends to 0: power of F", needs=LIMIT, regime=["late"]
+)
+def kkt_residual(case: Univariate) -> Finding:
+    """Stationarity by its trend over decades, complementary slackness by its size."""
+    found = case.late_kkt
+    slack = max(10.0 / case.level * float(found.multipliers.max()), 1e-9)
+    slackness = at_most(found.delta, slack, note="slackness")
+    trend = falls(
+        case, lambda net: kkt(case.data, net).eps_rel, error=1e-9, note=f"delta {found.delta:.3g}"
+    )
+    return together(slackness, trend)
+
+
+@paper.claim(
+    "U9",
+    "identity: At a KKT point |theta|^2 = 2 sum lambda (smallest margin 1): relative defect",
+    needs=LIMIT,
+    regime=["late"],
+)
+def kkt_identity(case: Univariate) -> Finding:
+    """Undecided as long as the KKT residual itself allows the defect."""
+    found = case.late_kkt
+    squared = 1.0 / margin(case.data, case.late_run.final)
+    defect = identity_defect(found, squared)
+    bound = 1e-3 * max(1.0, 2e4 / case.level)
+    return at_most(defect, bound, found.eps_rel if defect > bound else 0.0)
+
+
+def identity_defect(found: KKT, squared_norm: float, factor: float = 2.0) -> float:
+    """``|factor sum lambda / |theta|^2 - 1|``."""
+    return abs(factor * float(found.multipliers.sum()) / squared_norm - 1.0)
+
+
+@paper.claim(
+    "U10",
+    "Theorem 4.2: linear regions of the limit, at most 32 r + 67 and 32 s + 67, at least s",
+    needs=[*LIMIT, "A2", "wide"],
+    regime=["late"],
+)
+def regions(case: Univariate) -> Finding:
+    """Decided by the whole range of counts over tolerances and a decade, settled or not."""
+    found, s = case.regions, case.switches
+    bound, text = region_bound(s), f"32 s + 67 = {region_bound(s)} with s = {s}"
+    if case.met("A3"):
+        r = case.teacher.width
+        bound, text = min(bound, region_bound(r)), f"{text}, 32 r + 67 = {region_bound(r)}"
+    low, high = int(found.table.min()), int(found.table.max())
+    span = f"{low} to {high} over tolerances and a decade; {text}"
+    if high < s:
+        return holds(False, high, s, f"fewer regions than label switches; {span}")
+    middle = 0.5 * (low + high)
+    return at_most(middle, bound, 0.5 * (high - low), note=span)
+
+
+@paper.claim(
+    "U11",
+    "Identity: no network has a larger margin than the certified optimum",
+    needs=["A1"],
+)
+def optimum(case: Univariate) -> Finding:
+    """Every network of the subject against the dual bound of the margin problem."""
+    nets = [case.net, *(run.final for run in case.subject.runs)]
+    if case.subject.runs:
+        nets += case.records
+    best = max(margin(case.data, net) for net in nets if net.squared_norm > 0.0)
+    bound = 1.0 / case.optimum.lower_bound
+    note = f"optimum {case.optimum.margin:.8g}, reached up to {1 - best / bound:.3g}"
+    return at_most(best, bound * (1.0 + 1e-8), note=note)
+
+
+@paper.claim("U12", "Identity: zero duality gap of the margin problem (relative)", needs=["A1"])
+def duality(case: Univariate) -> Finding:
+    """Strong duality, as far as the solver attains it."""
+    found = case.optimum
+    note = f"|theta|^2 = {found.value:.9g}, solver: {found.solver_status}"
+    return at_most(found.gap / found.value, 1e-6, note=note)
+
+
+@paper.claim(
+    "U23",
+    "Balance of the limit: F max |v^2 - w^2 - b^2| / |theta|^2 stays bounded",
+    needs=LIMIT,
+    regime=["late"],
+)
+def limit_balance(case: Univariate) -> Finding:
+    """By the conserved balance and the largest margin."""
+    net, F = case.late_run.final, case.level
+    measured = F * float(np.abs(net.balance).max()) / net.squared_norm
+    start = float(np.abs(case.net.balance).max())
+    # |theta|^2 >= q_min/gamma_max and q_min >= F - log(n), for both losses
+    bound = start * F / (F - float(np.log(case.data.n))) / case.optimum.lower_bound
+    note = f"max |B_j| at the start {start:.4g}, times the largest margin"
+    return at_most(measured, bound * (1.0 + 10 * case.error) + case.error, note=note)
+
+
+@paper.claim("U24", "Time: log t - (F - log(4 gamma F)) tends to 0", needs=LIMIT, regime=["late"])
+def late_time(case: Univariate) -> Finding:
+    """Good to 1e-2 beyond F = 1e3."""
+    run, F = case.late_run, case.level
+    gamma = margin(case.data, run.final)
+    apart = float(run.log_t[-1]) - (F - float(np.log(4.0 * gamma * F)))
+    rounding = 4.0 * float(np.spacing(F))
+    return at_most(abs(apart), 0.05, rounding, note=f"log t = {run.log_t[-1]:.8g}")

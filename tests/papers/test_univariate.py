@@ -1,0 +1,100 @@
+"""Univariate checks: where hypotheses hold, and one broken hypothesis at a time."""
+
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+import reluflow as rf
+from reluflow import theory
+from reluflow.errors import InputError
+from reluflow.papers.univariate.constants import (
+    logistic_counterexample,
+    optimisation_requirements,
+)
+
+from .univariate_subjects import (
+    DENSITY,
+    evaluate,
+    sample,
+    short_run,
+    start,
+)
+
+LATE = ("U7", "U8", "U9", "U10", "U23", "U24")
+
+
+def verdicts(found):
+    return [row.verdict.value for row in found]
+
+
+def test_a_start_alone_is_trained_here_or_not_at_all():
+    forbidden = theory.check("univariate", (sample(), start()), start_runs=False)
+    assert forbidden["U10"].verdict == "NOT_APPLICABLE"
+    assert "start_runs=False" in forbidden["U10"].note
+    assert forbidden["U12"].verdict == "PASS"  # needs no run
+
+
+# ---------------------------------------------------------------------- broken hypotheses
+
+
+def test_a_start_that_is_not_normal():
+    net = rf.networks.balanced(2, 64, directions="sphere", seed=0)
+    run = short_run(sample(), net, stop_log_loss=-1.0)
+    assert evaluate(run, "A4").verdict == "FAIL"
+    few = short_run(sample(), start(8), stop_log_loss=-0.1)
+    assert evaluate(few, "A4").verdict == "UNRESOLVED"
+    zero = rf.networks.gaussian(2, 64, sigma_hidden=1.0, sigma_output=0.0, seed=0)
+    assert evaluate(short_run(sample(), zero, stop_log_loss=-0.1), "A4").verdict == "PASS"
+
+
+def literal(
+    n=3, delta=0.9, *, width=1.0, hidden=1.01, output=0.99, seed=0, stops=MappingProxyType({})
+):
+    """A start with the constants of Theorem 3.1, each times a factor."""
+    teacher = rf.datasets.teacher_1d([0.0])
+    data = rf.datasets.sample_1d(teacher, n, density=DENSITY, seed=0)
+    k = int(width * optimisation_requirements(n, 1, 1.0, 1.0, 0.5, delta).width)
+    sigma_h = hidden * optimisation_requirements(n, 1, 1, 1, 0.5, delta, width=k).sigma_hidden
+    asked = optimisation_requirements(n, 1, 1, 1, 0.5, delta, width=k, sigma_hidden=sigma_h)
+    sigma_o = output * asked.sigma_output
+    net = rf.networks.gaussian(2, k, sigma_hidden=sigma_h, sigma_output=sigma_o, seed=seed)
+    run = short_run(data, net, **{"t_end": 1e-30, "stop_log_loss": None, **stops})
+    return run, {"sigma_hidden": sigma_h, "sigma_output": sigma_o, "delta": delta}
+
+
+def test_an_unknown_density_leaves_the_hidden_scale_open():
+    run, options = literal()
+    assert evaluate(run, "A5b", **options).verdict == "UNRESOLVED"
+    run, options = literal(hidden=1e-3)
+    assert evaluate(run, "A5b", **options).verdict == "FAIL"
+
+
+def test_the_printed_threshold_is_enough_for_the_exponential_loss_only():
+    data, net = logistic_counterexample()
+    exp = rf.losses.Exponential().log_value(net.predict(data.X), data.y)
+    assert exp > -np.log(2)  # the exponential loss of the same network is above 1/n
+    logistic = rf.losses.Logistic().log_value(net.predict(data.X), data.y)
+    assert rf.losses.Logistic().log_at_zero - np.log(2) < logistic < -np.log(2)
+
+
+def test_one_fixed_layer_is_another_flow():
+    run = short_run(sample(), start(), train="hidden", stop_log_loss=-0.1)
+    assert verdicts(evaluate(run, "A8", "U2")) == ["FAIL", "NOT_APPLICABLE"]
+
+
+# ---------------------------------------------------------------------- options
+
+
+def test_options_are_checked():
+    pair = (sample(), start())
+    with pytest.raises(InputError, match=r"`density` is 3, which has no distribution function"):
+        theory.check("univariate", pair, density=3)
+    with pytest.raises(InputError, match=r"`loss` is Square.*Pass losses.Exponential"):
+        theory.check("univariate", pair, loss=rf.losses.Square())
+    with pytest.raises(InputError, match=r"`delta` is 1; it must be below 1"):
+        theory.check("univariate", pair, delta=1.0)
+    with pytest.raises(InputError, match=r"`sigma_hidden` is 0; it must be above 0"):
+        theory.check("univariate", pair, sigma_hidden=0.0)
+    with pytest.raises(InputError, match=r"`densty` is not an option.*Did you mean 'density'"):
+        theory.check("univariate", pair, densty=DENSITY)
