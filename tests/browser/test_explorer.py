@@ -342,7 +342,7 @@ def test_the_page_says_when_the_server_is_gone_and_comes_back(chromium):
         tab.page.wait_for_selector(".badge-gone")
         assert "server is gone" in tab.page.locator(".alert").inner_text()
         asyncio.run_coroutine_threadsafe(first.listen(first.port), loop).result(60)
-        tab.page.wait_for_selector("#app:not([data-status=gone])", timeout=30_000)
+        tab.page.wait_for_selector("#app:not([data-status=gone])")
         tab.exact()
         assert tab.page.locator(".alert").is_hidden()
 

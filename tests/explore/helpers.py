@@ -5,13 +5,14 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from unittest.mock import patch
 
-from reluflow.explore import frames, presets
+from reluflow.explore import compute, frames, presets
 from reluflow.explore.server import Server
 from reluflow.explore.session import Session
 from reluflow.explore.state import to_json
 
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 class Talk:
@@ -45,12 +46,20 @@ class Talk:
 
 
 @contextmanager
+def patient():
+    """Runs are not cut short by a busy machine: what is tested is not how fast it is."""
+    with patch.multiple(compute, DRAFT_SECONDS=600.0, FULL_SECONDS=600.0):
+        yield
+
+
+@contextmanager
 def talk(first=None):
-    found = Talk(first)
-    try:
-        yield found
-    finally:
-        found.session.close()
+    with patient():
+        found = Talk(first)
+        try:
+            yield found
+        finally:
+            found.session.close()
 
 
 @contextmanager
@@ -60,13 +69,14 @@ def served(first=None):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    asyncio.run_coroutine_threadsafe(server.listen(), loop).result(30)
+    asyncio.run_coroutine_threadsafe(server.listen(), loop).result(PATIENCE_S)
     try:
-        yield server
+        with patient():
+            yield server
     finally:
-        asyncio.run_coroutine_threadsafe(server.close(), loop).result(60)
+        asyncio.run_coroutine_threadsafe(server.close(), loop).result(PATIENCE_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(PATIENCE_S)
         loop.close()
 
 

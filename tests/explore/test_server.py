@@ -24,7 +24,7 @@ def server():
 
 
 def get(server, path, method="GET", **headers):
-    connection = http.client.HTTPConnection(ADDRESS, server.port, timeout=30)
+    connection = http.client.HTTPConnection(ADDRESS, server.port, timeout=600)
     connection.putrequest(method, path, skip_host=True)
     for name, value in {"Host": server.host, **headers}.items():
         if value is not None:
@@ -43,7 +43,7 @@ def connect(server, *, token=None, origin="own", host=None):
         origin=f"http://{server.host}" if origin == "own" else origin,
         additional_headers={} if host is None else {"Host": host},
         compression=None,
-        open_timeout=30,
+        open_timeout=600,
     )
 
 
@@ -141,14 +141,14 @@ def test_the_owner_is_greeted_and_an_oversized_message_ends_the_connection(serve
 
     with connect(server) as page:
         page.send('{"v": 1, "id": 3, "kind": "hello"}')
-        header, _ = frames.decode(page.recv(timeout=60))
+        header, _ = frames.decode(page.recv(timeout=600))
         assert header["kind"] == "hello"
         page.send(b"\x00\x01")
-        header, _ = frames.decode(page.recv(timeout=60))
+        header, _ = frames.decode(page.recv(timeout=600))
         assert "not JSON" in header["error"]
         page.send("x" * (256 * 1024 + 1))
         with pytest.raises(ConnectionClosed):
-            page.recv(timeout=60)
+            page.recv(timeout=600)
         assert page.close_code == 1009
 
 
@@ -159,7 +159,7 @@ def test_malformed_frames_end_the_connection_and_not_the_server(server):
         "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     )
     for junk in (b"\xff\xff\xff\xff", b"\x81\x05hello", b"\x81\xff" + b"\xff" * 8):
-        with socket.create_connection((ADDRESS, server.port), timeout=60) as raw:
+        with socket.create_connection((ADDRESS, server.port), timeout=600) as raw:
             raw.sendall(request.encode())
             assert b"101" in raw.recv(4096).split(b"\r\n")[0]
             raw.sendall(junk)
@@ -173,10 +173,10 @@ def test_a_second_tab_takes_over(server):
 
     with connect(server) as first, connect(server) as second:
         with pytest.raises(ConnectionClosed):
-            first.recv(timeout=60)
+            first.recv(timeout=600)
         assert first.close_code == 4001
         second.send('{"v": 1, "id": 1, "kind": "hello"}')
-        assert frames.decode(second.recv(timeout=60))[0]["kind"] == "hello"
+        assert frames.decode(second.recv(timeout=600))[0]["kind"] == "hello"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -193,7 +193,7 @@ def test_a_signal_ends_the_command_and_its_processes(number):
             assert line
             line = command.stdout.readline()
         command.send_signal(number)
-        _, errors = command.communicate(timeout=60)
+        _, errors = command.communicate(timeout=600)
         assert command.returncode == 0
         assert "Traceback" not in errors
         with pytest.raises(ProcessLookupError):
@@ -208,7 +208,7 @@ def test_a_port_in_use_is_said(server):
     done = subprocess.run(
         [sys.executable, "-m", "reluflow.cli", "explore", "--no-browser",
          "--port", str(server.port)],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert f"port {server.port} is in use" in done.stderr

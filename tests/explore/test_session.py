@@ -4,15 +4,18 @@ import base64
 import json
 import os
 import random
+import time
 
 import numpy as np
 import pytest
 
 import reluflow as rf
-from reluflow.explore import compute, jobs, presets
+from reluflow.explore import compute, frames, jobs, presets
+from reluflow.explore.session import Session
+from reluflow.explore.slow import Lane
 from reluflow.explore.state import from_json, to_json
 
-from .helpers import state, talk
+from .helpers import PATIENCE_S, state, talk
 
 
 def test_a_greeting_names_the_presets_and_the_first_state():
@@ -178,3 +181,29 @@ def test_two_tolerances_that_disagree_are_undecided():
     exact = from_json(state("rank"))
     told, _ = jobs.second_tolerance(exact, compute.train(exact, 1e-8, 20.0, None), lambda: False)
     assert told["undecided"] is False
+
+
+def test_a_page_opened_again_gets_its_own_answers_from_the_same_process():
+    """The lane of a server outlives a page; answers to the page before are not told to the next."""
+    lane = Lane(lambda frame: None)
+    told = {1: [], 2: []}
+    try:
+        first = Session(lambda frame: told[1].append(frame), presets.first(), lane)
+        first.receive(json.dumps({"v": 1, "id": 9, "kind": "slow", "state": state("line")}))
+        while lane.pid is None:
+            time.sleep(0.01)
+        pid = lane.pid
+        second = Session(lambda frame: told[2].append(frame), presets.first(), lane)
+        first.close()
+        second.receive(json.dumps({"v": 1, "id": 4, "kind": "slow", "state": state()}))
+        end = time.monotonic() + PATIENCE_S
+        while not told[2] or frames.decode(told[2][-1])[0].get("part") != "done":
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert {frames.decode(frame)[0]["id"] for frame in told[2]} == {4}
+        second.close()
+        assert lane.pid == pid
+    finally:
+        lane.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from reluflow.errors import InputError, MissingExtraError
 from reluflow.explore.session import Session
+from reluflow.explore.slow import Lane
 from reluflow.explore.state import MAX_MESSAGE_BYTES, State
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Server:
         self.port = 0
         self._files = assets()
         self._session: Session | None = None
+        self._lane: Lane | None = None  # outlives a page: loading its kernels takes seconds
         self._connection: ServerConnection | None = None
         self._listening: Any = None
 
@@ -109,6 +111,9 @@ class Server:
             await self._listening.wait_closed()
         if self._session is not None:
             await asyncio.to_thread(self._session.close)
+        if self._lane is not None:
+            await asyncio.to_thread(self._lane.close)
+            self._lane = None
 
     # ---------------------------------------------------------------- HTTP
 
@@ -177,7 +182,9 @@ class Server:
             loop.call_soon_threadsafe(queue.put_nowait, frame)
 
         earlier, older = self._connection, self._session
-        session = Session(send, self.first)
+        if self._lane is None:
+            self._lane = Lane(send)
+        session = Session(send, self.first, self._lane)
         self._connection, self._session = connection, session
         if earlier is not None:
             await earlier.close(4001, "opened in another tab")

@@ -43,9 +43,11 @@ MAX_WAITING = 20
 
 
 class Session:
-    """Computes what a page asks for; ``close`` ends its thread and its process."""
+    """Computes what a page asks for; ``close`` ends its thread and, if it is its own, its lane."""
 
-    def __init__(self, send: Callable[[bytes], None], first: State) -> None:
+    def __init__(
+        self, send: Callable[[bytes], None], first: State, lane: Lane | None = None
+    ) -> None:
         self._send, self._first = send, first
         self._changed = threading.Condition()
         self._newest: dict[str, Any] | None = None  # a draft or full run that waits
@@ -55,7 +57,9 @@ class Session:
         self._closed = False
         self._ended = threading.Event()
         self._compiling = False
-        self.lane = Lane(send)
+        self._owns_lane = lane is None
+        self.lane = lane or Lane(send)
+        self.lane.attach(send)
         self._thread = threading.Thread(target=self._work, name="explore", daemon=True)
         self._thread.start()
         self._ticker = threading.Thread(target=self._tick, daemon=True)
@@ -81,12 +85,15 @@ class Session:
             self.lane.cancel()
 
     def close(self) -> None:
-        """Stop what runs and end the process of the slow lane."""
+        """Stop what runs; end the slow lane, or leave one that belongs to the server."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._ended.set()
-        self.lane.close()
+        if self._owns_lane:
+            self.lane.close()
+        else:
+            self.lane.detach(self._send)
         self._thread.join(timeout=5.0)
 
     # ---------------------------------------------------------------- messages

@@ -31,7 +31,19 @@ class Lane:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked = 0  # jobs and cancellations sent
         self._answered = 0  # of which the process has said that it saw them
+        self._first = 0  # the first job of whoever listens now
         self._closed = False
+
+    def attach(self, tell: Callable[[bytes], None]) -> None:
+        """Tell somebody else from now on, of jobs begun from now on: a page was opened again."""
+        with self._lock:
+            self._tell, self._first = tell, self._asked + 1
+
+    def detach(self, tell: Callable[[bytes], None]) -> None:
+        """Stop telling ``tell``, unless somebody else listens already."""
+        if self._tell is tell:
+            self.attach(_nobody)
+            self.cancel()
 
     def start(self, id: int, state: dict[str, Any]) -> None:
         """Work on this state; what was going on is abandoned."""
@@ -93,7 +105,7 @@ class Lane:
             if body[:1] == b"#":
                 self._answered = max(self._answered, int(body[1:]))
                 self._seen_first = True
-            elif process is self._process:
+            elif process is self._process and self._answered >= self._first:
                 self._tell(body)
 
     def _insist(self, number: int, message: dict[str, Any]) -> None:
@@ -106,6 +118,10 @@ class Lane:
         _end(process)
         if message["id"] is not None:
             self._send(message)
+
+
+def _nobody(frame: bytes) -> None:
+    """Nobody listens."""
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:
