@@ -56,9 +56,7 @@ def above() -> Trajectory:
 
     document = {key: value for key, value in (paper.preset or {}).items() if key != "study"}
     task = spec.build(document)
-    run: Trajectory = engines.flow(
-        task.data, task.net.with_scale(ABOVE), rtol=1e-11, record=400
-    )
+    run: Trajectory = engines.flow(task.data, task.net.with_scale(ABOVE), rtol=1e-11, record=400)
     return run
 
 
@@ -69,9 +67,7 @@ def at_the_bound() -> Trajectory:
 
     run = deep()
     bound = yardsticks(run.data, run.net).log_scale_bound(0.25)
-    again: Trajectory = engines.flow(
-        run.data, run.net.with_scale(bound), rtol=1e-8
-    )
+    again: Trajectory = engines.flow(run.data, run.net.with_scale(bound), rtol=1e-8)
     return again
 
 

@@ -93,9 +93,7 @@ def _orthogonal() -> Any:
 
 def _with_flow() -> Any:
     problem = positive_start(8, 400, seed=2)
-    flow: Trajectory = engines.flow(
-        problem.data, problem.net, loss=HALF, train="hidden", record=2
-    )
+    flow: Trajectory = engines.flow(problem.data, problem.net, loss=HALF, train="hidden", record=2)
     return [trained(problem), flow], {}
 
 
