@@ -11,7 +11,7 @@ from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from reluflow.explore import compute, frames, presets
+from reluflow.explore import compute, presets
 from reluflow.explore.server import Server
 from reluflow.explore.state import State, from_json, to_json
 
@@ -24,7 +24,6 @@ def rows() -> Iterator[dict[str, Any]]:
     states = list(_dragged())
     compute.draft(states[0], _never)  # compile
     yield _row("engine of a draft, CPU", 25.0, [_engine(state) for state in states])
-    yield _row("sampling and numbers of a draft, CPU", None, [_rest(state) for state in states])
     yield _row("full run at rtol 1e-8 with its samples", None, [_full(s) for s in states[::10]])
     yield from _in_browser()
 
@@ -52,14 +51,6 @@ def _engine(state: State) -> float:
     began = process_time()
     compute.train(state, compute.DRAFT_RTOL, compute.DRAFT_SECONDS, None)
     return 1e3 * (process_time() - began)
-
-
-def _rest(state: State) -> float:
-    began = process_time()
-    result = compute.draft(state, _never)
-    frames.encode(result.header, result.arrays)
-    spent = 1e3 * (process_time() - began)
-    return max(spent - float(result.header["ms"]["engine"]), 0.0)
 
 
 def _full(state: State) -> float:

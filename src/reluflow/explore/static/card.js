@@ -4,7 +4,8 @@ import { saveFile, svgText } from "./share.js";
 
 export class Card {
   constructor(app, { id, title, help, height, tools = [] }) {
-    Object.assign(this, { app, id, height, width: 400 });
+    Object.assign(this, { app, id, height, width: 400 }); // until the page gives it a size
+    this.tall = this.tallAt(400);
     const words = html("p", { class: "help-text", id: `help-${id}`, hidden: true }, help);
     const button = html("button", { type: "button", class: "small", "aria-expanded": "false",
       "aria-controls": `help-${id}`, "aria-label": `What am I looking at? ${title}`,
@@ -32,12 +33,14 @@ export class Card {
     if (width === this.width && this.sized) return;
     this.sized = true;
     this.width = width;
-    this.tall = typeof this.height === "function" ? this.height(width) : this.height;
+    this.tall = this.tallAt(width);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${this.tall}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", this.tall);
     this.app.redraw();
   }
+
+  tallAt(width) { return typeof this.height === "function" ? this.height(width) : this.height; }
 
   // pointer position in the units of the drawing
   at(event) {
