@@ -31,7 +31,7 @@ DEEP, ABOVE = -3e6, -4e7
 def _flow(half_angle: float, seed: int, width: int, log_scale: float) -> Trajectory:
     data = cone(3, 3, half_angle=half_angle, seed=seed)
     net = balanced(3, width, log_scale=log_scale, directions="sphere", seed=1000 + seed)
-    run: Trajectory = engines.flow(data, net, rtol=1e-11, record=400)  # type: ignore[operator]
+    run: Trajectory = engines.flow(data, net, rtol=1e-11, record=400)
     return run
 
 
@@ -56,9 +56,7 @@ def above() -> Trajectory:
 
     document = {key: value for key, value in (paper.preset or {}).items() if key != "study"}
     task = spec.build(document)
-    run: Trajectory = engines.flow(  # type: ignore[operator]
-        task.data, task.net.with_scale(ABOVE), rtol=1e-11, record=400
-    )
+    run: Trajectory = engines.flow(task.data, task.net.with_scale(ABOVE), rtol=1e-11, record=400)
     return run
 
 
@@ -69,9 +67,7 @@ def at_the_bound() -> Trajectory:
 
     run = deep()
     bound = yardsticks(run.data, run.net).log_scale_bound(0.25)
-    again: Trajectory = engines.flow(  # type: ignore[operator]
-        run.data, run.net.with_scale(bound), rtol=1e-8
-    )
+    again: Trajectory = engines.flow(run.data, run.net.with_scale(bound), rtol=1e-8)
     return again
 
 

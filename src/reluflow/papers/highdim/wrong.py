@@ -12,7 +12,7 @@ from reluflow.dataset import Dataset
 from reluflow.datasets import gaussian
 from reluflow.network import Network
 from reluflow.networks import by_preactivations
-from reluflow.papers.highdim.case import HALF
+from reluflow.papers.highdim.accepted import HALF
 from reluflow.papers.highdim.draws import Problem, assigned_start, positive_start, random_start
 from reluflow.papers.highdim.paper import paper
 from reluflow.theory.wrong import Change, ending, forged, hidden, recorded
@@ -93,9 +93,7 @@ def _orthogonal() -> Any:
 
 def _with_flow() -> Any:
     problem = positive_start(8, 400, seed=2)
-    flow: Trajectory = engines.flow(  # type: ignore[operator]
-        problem.data, problem.net, loss=HALF, train="hidden", record=2
-    )
+    flow: Trajectory = engines.flow(problem.data, problem.net, loss=HALF, train="hidden", record=2)
     return [trained(problem), flow], {}
 
 

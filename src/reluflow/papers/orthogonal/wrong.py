@@ -33,7 +33,7 @@ def _net(rows: Any, signs: Any) -> Network:
 
 
 def _flow(data: Dataset, net: Network) -> Trajectory:
-    run: Trajectory = engines.flow(data, net, rtol=1e-9)  # type: ignore[operator]
+    run: Trajectory = engines.flow(data, net, rtol=1e-9)
     return run
 
 

@@ -24,7 +24,7 @@ ZEROS = (-1 / 3, 1 / 3)
 
 def _flow(data: Dataset, net: Network, **options: Any) -> Trajectory:
     settings = {"loss": Exponential(), "stop_log_loss": -2e4, **options}
-    run: Trajectory = engines.flow(data, net, **settings)  # type: ignore[operator]
+    run: Trajectory = engines.flow(data, net, **settings)
     return run
 
 
