@@ -84,9 +84,9 @@ paper["Z"].passes_on(_orthogonal)
 
 @paper["T9"].passes_on
 def drawn() -> Any:
-    """Six neurons, so that a hundred draws decide, and the generator of their start."""
+    """Three neurons, so that a hundred draws decide, and the generator of their start."""
     data = cone(3, 3, half_angle=0.7, seed=17)
-    return (data, balanced(3, 6, seed=0)), {"generator": lambda k: (data, balanced(3, 6, seed=k))}
+    return (data, balanced(3, 3, seed=0)), {"generator": lambda k: (data, balanced(3, 3, seed=k))}
 
 
 # ---------------------------------------------------------------------- wrong runs
@@ -147,7 +147,7 @@ paper["T9"].fails_on(lambda given: (given[0], {"generator": lambda k: _negative(
 
 def _negative(data: Any, k: int) -> Any:
     """A start without a positive neuron."""
-    return data, balanced(3, 6, signs=-np.ones(6), seed=k)
+    return data, balanced(3, 3, signs=-np.ones(3), seed=k)
 
 
 def _uneven(net: Network, share: float) -> Network:
