@@ -13,7 +13,11 @@ from reluflow.theory.verdicts import Verdict
 from .subjects import BROKEN
 
 ENGINES = {"flow": rf.flow, "descent": rf.descend}
-PAPERS = ("separable", "orthogonal")  # the other papers name wrong runs too; they join as verified
+PAPERS = (
+    "separable",
+    "orthogonal",
+    "highdim",
+)  # the other papers name wrong runs too; they join as verified
 CLAIMS = [(name, row.id) for name in PAPERS for row in rf.papers.named(name).claims]
 HYPOTHESES = [
     (name, row.id, id)

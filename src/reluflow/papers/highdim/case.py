@@ -15,19 +15,16 @@ import numpy as np
 from reluflow.checks import Array, number
 from reluflow.dataset import Dataset
 from reluflow.datasets.highdim import EffectiveDimensions, effective_dimensions
-from reluflow.errors import InputError
 from reluflow.interpolators import single_relu
 from reluflow.interpolators.fixed_signs import MinimumWeights
-from reluflow.losses import Square
+from reluflow.papers.highdim.accepted import HALF, check_subject
 from reluflow.papers.highdim.draws import Problem, step_size, trace_of
 from reluflow.papers.highdim.gram import Loop, Pattern, gram_loop, smoothness
 from reluflow.papers.highdim.minimum import distance_to_shortest
 from reluflow.theory.case import Case
-from reluflow.theory.subject import Subject
 from reluflow.theory.verdicts import Unresolved, Verdict
 from reluflow.trajectory import Status, Trajectory
 
-HALF = Square("1/2")
 SURE = 0.25  # the surrogate of A2 below which it holds
 HOPELESS = 2.0  # the surrogate above which A2 fails where the covariance is not known
 WORK = 2e9  # multiplications a reference loop may take
@@ -46,7 +43,7 @@ class HighDim(Case):
             ``C`` of the step :math:`1/(C l_1)` where no run of descent gives a step.
         """
         C = number(constant, "constant", above=0.0)
-        _check_subject(self.subject)
+        check_subject(self.subject)
         given = [run.options["lr"] for run in self.subject.runs if run.engine == "descent"]
         self.eta = float(given[0]) if given else step_size(self.data, C)
 
@@ -343,36 +340,3 @@ def scaled_gap(run: Trajectory) -> float:
         return math.nan
     off = labels[labels < 0.0]
     return distance_to_shortest(run.data, W, sign) / float(np.sqrt((off**2).mean()))
-
-
-def _check_subject(subject: Subject) -> None:
-    """Refuse what this theory has no word about."""
-    for k, run in enumerate(subject.runs):
-        if run.loss_function != HALF:
-            raise InputError(
-                f"run {k} has the loss {run.loss_function!r}. Steps and limits of this theory "
-                'belong to half the sum of squares. Train with loss=losses.Square("1/2").'
-            )
-        if run.options.get("train") != "hidden":
-            raise InputError(
-                f"run {k} trains both layers. This theory fixes the output weights. Train with "
-                'train="hidden".'
-            )
-    a = subject.net.flat().a
-    if not (np.abs(a) == 1.0).all():
-        raise InputError(
-            f"the output weights are {a.tolist()[:5]}. This theory fixes them to +1 and -1. Use "
-            "networks.by_preactivations, or divide each neuron by |a|."
-        )
-    data = subject.data
-    if not data.y.any():
-        raise InputError(
-            f"all {data.n} labels are zero. There is nothing to fit. Give at least one label."
-        )
-    low, high = np.linalg.eigvalsh(data.gram)[[0, -1]]
-    if data.d < data.n or low <= 1e-12 * high:
-        raise InputError(
-            f"the {data.n} points in dimension {data.d} are linearly dependent (eigenvalues of the "
-            f"Gram matrix from {low:.3g} to {high:.3g}). This theory needs independent points. "
-            "Drop some, or use d >= n."
-        )

@@ -12,13 +12,14 @@ from reluflow.dataset import Dataset
 from reluflow.datasets import gaussian
 from reluflow.network import Network
 from reluflow.networks import by_preactivations
-from reluflow.papers.highdim.case import HALF
+from reluflow.papers.highdim.accepted import HALF
 from reluflow.papers.highdim.draws import Problem, assigned_start, positive_start, random_start
 from reluflow.papers.highdim.paper import paper
 from reluflow.theory.wrong import Change, ending, forged, hidden, recorded
 from reluflow.trajectory import Trajectory
 
 N, D = 10, 10**6
+SIGNS = [1.0, 1.0, 1.0, -1.0, -1.0, -1.0]
 
 
 def trained(problem: Problem) -> Trajectory:
@@ -83,7 +84,16 @@ def _asleep() -> Any:
 
 
 def _random(k: int) -> Problem:
-    return random_start(N, 1000, 1.0, seed=k)
+    """Three neurons a sign with random directions."""
+    problem = random_start(N, 1000, 1.0, seed=k)
+    W = np.random.default_rng([k, 2]).normal(size=(6, problem.data.d))
+    return Problem(problem.data, Network(SIGNS, W), problem.lr)
+
+
+def _covered(k: int) -> Problem:
+    """The same neurons, active everywhere."""
+    problem = _random(k)
+    return Problem(problem.data, by_preactivations(problem.data, 0.1, SIGNS), problem.lr)
 
 
 def _orthogonal() -> Any:
@@ -185,7 +195,7 @@ paper["HD-10"].fails_on(_of(_shifted))
 paper["HD-18"].fails_on(_of(_flat))
 paper["HD-19"].fails_on(_of(_flat))
 paper["HD-29"].fails_on(lambda given: (given[0], {"generator": _generator(_one)}))
-paper["HD-31"].fails_on(lambda given: (given[0], {"generator": _generator(_one)}))
+paper["HD-31"].fails_on(lambda given: (given[0], {"generator": _generator(_covered)}))
 paper["HD-32"].fails_on(_of(lambda runs: [runs[0], ending(runs[1], hidden(1.01))]))
 paper["HD-36"].fails_on(
     lambda given: (

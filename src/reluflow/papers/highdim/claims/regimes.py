@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from reluflow.papers.highdim.case import HALF, LIMITS, HighDim
+from reluflow.papers.highdim.accepted import HALF
+from reluflow.papers.highdim.case import LIMITS, HighDim
 from reluflow.papers.highdim.claims import THEOREM
 from reluflow.papers.highdim.draws import Problem, step_size
 from reluflow.papers.highdim.gram import residual

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.papers.highdim.case import HALF, HighDim
+from reluflow.papers.highdim.accepted import HALF
+from reluflow.papers.highdim.case import HighDim
 from reluflow.papers.highdim.gram import (
     Loop,
     frozen_limit,
