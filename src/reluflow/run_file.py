@@ -148,11 +148,13 @@ _ENDS: Mapping[str, Check] = {
     "iterations": _count("iterations"),
     "final_log_loss": _any_real("final_log_loss"),
 }
-_COUNTS = {name: _count(name) for name in ("steps", "rejected", "evaluations", "plateaus")}
+# checked where they are: a flow that is continued adds to them
+_COUNTED = ("steps", "rejected", "evaluations", "plateaus", "stretches")
+_COUNTS = {name: _count(name) for name in _COUNTED}
 
 # what other modules read without asking; the flow has none of the ends
 STATS: Mapping[str, Mapping[str, Check]] = {
-    "flow": _COUNTS,
+    "flow": {},
     "weights": _ENDS,
     "gram": _ENDS,
     "frozen": {
@@ -177,8 +179,9 @@ def check(fields: Fields, arrays: Arrays) -> None:
     _any_real("limit_error")(fields["limit_error"])
     _check_table(fields["options"], OPTIONS[engine], "options")
     layout = _layout(engine, fields["stats"])
-    ends = {name: check for name, check in _ENDS.items() if name in fields["stats"]}
-    _check_table(fields["stats"], {**ends, **STATS[layout]}, "stats")
+    given = {**_ENDS, **_COUNTS}
+    given = {name: check for name, check in given.items() if name in fields["stats"]}
+    _check_table(fields["stats"], {**given, **STATS[layout]}, "stats")
     sizes = _sizes(arrays)
     for name, rule in ARRAYS[layout].items():
         if name in arrays or rule.required:
