@@ -261,7 +261,7 @@ def example() -> rf.Trajectory:
     """A small problem, late enough."""
     data = orthant(8, 4, seed=1)
     net = rf.networks.balanced(4, 12, log_scale=-6.0, directions="sphere", seed=3)
-    run: rf.Trajectory = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-1e4)
+    run: rf.Trajectory = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-1e4)  # type: ignore[operator, unused-ignore]
     return run
 
 
