@@ -13,6 +13,7 @@ export NUMBA_NUM_THREADS := 1
 .PHONY: demo test test-fast test-matrix test-long test-browser bench format clean
 
 demo: $(VENV)/all
+	$(BIN)/reluflow warm-up
 	$(BIN)/reluflow study correlated
 
 test: $(VENV)/dev

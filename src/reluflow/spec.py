@@ -134,7 +134,7 @@ class Task:
             "network": files.digest({}, self.net.to_arrays()),
         }
 
-    def start(self, *, progress: bool = False) -> Trajectory:
+    def start(self, *, progress: bool | None = None) -> Trajectory:
         """Train; the result carries the document, the seed and the digests of the inputs."""
         options = msgspec.structs.asdict(self.engine) | {"loss": self.loss, "progress": progress}
         if isinstance(self.engine, DescentTable):

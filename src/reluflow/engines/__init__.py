@@ -35,7 +35,7 @@ def descend(
     stop_log_loss: float | None = None,
     record: Any = 200,
     max_seconds: float | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Trajectory:
     r"""Train by exact full-batch descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
 
@@ -56,9 +56,9 @@ def descend(
     record : int or array
         At most so many records, geometric in iterations, or at these iterations exactly.
     max_seconds : float, optional
-        End with status ``budget`` after so much time.
-    progress : bool
-        Show a bar on work over two seconds.
+        End with status ``budget`` after so much time; that of compilation does not count.
+    progress : bool, optional
+        Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def flow(
     record: Any = 200,
     max_seconds: float | None = None,
     max_events: int | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     on_interrupt: str = "raise",
 ) -> Trajectory:
     r"""Train by gradient flow, :math:`\dot\theta \in -\partial L(\theta)`, events and all.
@@ -127,9 +127,9 @@ def flow(
     record : int or array
         At most so many records, or at these times exactly.
     max_seconds, max_events : float, int, optional
-        End with status ``budget`` after so much.
-    progress : bool
-        Show a bar on work over two seconds.
+        End with status ``budget`` after so much; time of compilation does not count.
+    progress : bool, optional
+        Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
     on_interrupt : "raise" or "return"
         At Ctrl-C: KeyboardInterrupt, or the run so far with status ``interrupted``.
 

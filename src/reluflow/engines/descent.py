@@ -22,7 +22,7 @@ from reluflow.engines import descent_frozen
 from reluflow.engines.descent_forms import Form, Rule, make_form, saved_rule
 from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
 from reluflow.engines.descent_run import Run
-from reluflow.engines.progress import bar
+from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.rates import LossBased
 from reluflow.errors import InputError
 from reluflow.kernels.descent import STOPPED
@@ -43,7 +43,7 @@ def descend(
     stop_log_loss: float | None,
     record: Any,
     max_seconds: float | None,
-    progress: bool,
+    progress: bool | None,
 ) -> Trajectory:
     r"""Train ``net`` on ``data``; arguments and result as in `reluflow.descend`.
 
@@ -67,9 +67,9 @@ def descend(
     record : int or array
         How many states to keep, or the iterations of these states.
     max_seconds : float, optional
-        Time after which the run ends with status ``budget``.
-    progress : bool
-        Whether to show a bar once two seconds have passed.
+        Time, without that of compilation, after which the run ends with status ``budget``.
+    progress : bool, optional
+        Whether to show a bar once two seconds have passed; if not said, on a terminal.
 
     Examples
     --------
@@ -101,7 +101,8 @@ def descend(
     }
     if math.isinf(limit):
         if rule.hidden and isinstance(rule.loss, Square):
-            return descent_frozen.descend(data, net, rule, options, stop, record, seconds, progress)
+            shown = is_shown(progress)
+            return descent_frozen.descend(data, net, rule, options, stop, record, seconds, shown)
         if math.isnan(stop) and max_seconds is None:
             raise InputError(
                 f'`steps` is infinite with train="{train}" and the {loss.name} loss: no limit can '
@@ -112,7 +113,8 @@ def descend(
     form = make_form(data, net, rule)
     plan = schedule(record, whole(limit, "steps", at_least=0), form.state_bytes)
     run = Run(form, data, rule, stop, plan, keep_end=np.ndim(record) == 0)
-    with bar(progress, "gradient descent", limit if limit < LARGEST else None) as update:
+    total = limit if limit < LARGEST else None
+    with bar(is_shown(progress), "gradient descent", total, kernels=()) as update:
         status = run.go(int(limit), seconds, update)
     return run.trajectory(net, status, options)
 

@@ -49,7 +49,7 @@ def descend(
     path = Path(data, net, rule)
     size = path.form.state_bytes
     marks, log = _Marks(), path.event_log()
-    with bar(progress, "gradient descent to the limit") as update:
+    with bar(progress, "gradient descent to the limit", kernels=()) as update:
 
         def visit(mark: Mark) -> None:
             marks.add(mark)

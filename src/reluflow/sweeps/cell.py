@@ -206,8 +206,10 @@ def serve(handle: int) -> None:
     parent = os.getppid()
     _die_with(parent)
     pipe = Connection(handle)
+    from reluflow.engines import progress
     from reluflow.kernels.compiling import listen
 
+    progress.silence()
     listen(pipe.send)
     pipe.send("ready")
     with one_thread(), suppress(EOFError, ConnectionError):

@@ -14,8 +14,9 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
 from reluflow.engines.flow.replay import at_times
 from reluflow.engines.flow.state import start
-from reluflow.engines.progress import bar
+from reluflow.engines.progress import bar, is_shown
 from reluflow.errors import InputError
+from reluflow.kernels.flow.wanted import wanted
 from reluflow.losses import Loss, Square
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
@@ -37,7 +38,7 @@ def flow(
     record: Any,
     max_seconds: float | None,
     max_events: int | None,
-    progress: bool,
+    progress: bool | None,
     on_interrupt: str,
 ) -> Trajectory:
     """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
@@ -81,7 +82,12 @@ def flow(
             )
         run = Flow(problem, state, rtol, inside)
     records = Records(problem, count, earlier)
-    with bar(progress, "gradient flow") as update, interrupts.deferred() as pending:
+    shown = is_shown(progress)
+    kernels = wanted(problem.is_square)
+    with (
+        bar(shown, "gradient flow", kernels=kernels) as update,
+        interrupts.deferred() as pending,
+    ):
 
         def tick(log_t: float, log_loss: float) -> None:
             log_t += problem.units.log_time
