@@ -14,6 +14,7 @@ export NUMBA_NUM_THREADS := 1
 .PHONY: format clean
 
 demo: $(VENV)/all
+	$(BIN)/reluflow warm-up
 	$(BIN)/reluflow study correlated
 
 test: $(VENV)/dev

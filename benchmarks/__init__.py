@@ -6,6 +6,10 @@ numbers or text. Two columns have a meaning: ``ratio`` (how many times faster or
 compared with ``target``. Costs at several ``sizes`` give ``seconds`` and their growth ``exponent``.
 A competitor that is not installed gets a row whose ``note`` says so.
 
+A benchmark of many parts defines ``parts(limit_s=...)`` instead, a mapping from names to functions
+that return rows, and ``warm_up()``; ``summary(rows)`` may add rows and ``figure(rows)`` draw them.
+Parts can be run one at a time, and rows that were kept are not measured again.
+
 Run them with ``reluflow bench``, or ``python -m benchmarks.run`` for plain text.
 """
 

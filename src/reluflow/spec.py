@@ -134,7 +134,9 @@ class Task:
             "network": files.digest({}, self.net.to_arrays()),
         }
 
-    def start(self, *, progress: bool = False, earlier: Trajectory | None = None) -> Trajectory:
+    def start(
+        self, *, progress: bool | None = None, earlier: Trajectory | None = None
+    ) -> Trajectory:
         """Train; the result carries the document, the seed and the digests of the inputs.
 
         ``earlier`` is the same run, interrupted: it is gone on with. A signal raises

@@ -314,6 +314,64 @@ def test_bench_only_suggests_the_nearest_name(bench_folder):
     assert "`--only` is 'tyo'; the benchmarks are toy. Did you mean 'toy'?" in result.output
 
 
+TOY_PARTS = '''"""A toy of parts."""
+
+measured = []
+
+
+def parts(limit_s=9.0):
+    def row(name):
+        measured.append(name)
+        return [{"case": name, "limit": limit_s, "ratio": 2.0}]
+
+    return {name: lambda name=name: row(name) for name in ("small-cell", "large-cell")}
+
+
+def warm_up():
+    measured.append("warm")
+
+
+def summary(rows):
+    yield {"case": f"median of {len(rows)}", "ratio": sum(row["ratio"] for row in rows)}
+
+
+def figure(rows):
+    import numpy as np
+
+    from reluflow.figures import Axis, Figure, Panel, Points
+
+    y = np.array([row["ratio"] for row in rows])
+    return Figure("toy", "toy", (Panel("", Axis("x"), Axis("y"), (Points(y, y),)),))
+'''
+
+
+def test_parts_of_a_benchmark_run_alone_and_are_not_measured_twice(bench_folder, tmp_path):
+    (bench_folder / "toy_map.py").write_text(TOY_PARTS)
+    kept = str(tmp_path / "rows.json")
+    options = ["bench", "--only", "toy-map", "--keep", kept, "--limit", "3"]
+    first = invoke(*options, "--part", "small-cell")
+    assert first.exit_code == 0, first.output
+    assert "small-cell" in first.output
+    assert "large-cell" not in first.output
+    module = sys.modules["benchmarks.toy_map"]
+    assert module.measured == ["warm", "small-cell"]
+    second = invoke(*options, "--figures", str(tmp_path / "drawn"))
+    assert second.exit_code == 0, second.output
+    assert module.measured == ["warm", "small-cell", "warm", "large-cell"]
+    assert "median of 2" in second.output
+    assert sorted(path.suffix for path in (tmp_path / "drawn").iterdir()) == [".pdf", ".png"]
+
+
+def test_an_unknown_part_is_refused_with_the_nearest(bench_folder):
+    (bench_folder / "toy_map.py").write_text(TOY_PARTS)
+    result = invoke("bench", "--only", "toy-map", "--part", "smallcell")
+    assert result.exit_code == 2
+    words = " ".join(result.output.split())
+    assert "the parts of toy-map are small-cell, large-cell" in words
+    assert "Did you mean 'small-cell'?" in words
+    assert "without `--only`" in " ".join(invoke("bench", "--part", "x").output.split())
+
+
 def test_bench_says_when_there_are_no_benchmarks(tmp_path, monkeypatch):
     installed = tmp_path / "site" / "lib" / "reluflow" / "cli" / "bench.py"
     monkeypatch.setattr(bench_module, "__file__", str(installed))

@@ -1,10 +1,14 @@
 """The progress bar: silent at first, then drawn, then gone."""
 
+import sys
+
 import numpy as np
 import pytest
+from numba.core import event
 
 import reluflow as rf
 from reluflow.engines import progress
+from reluflow.kernels.flow.roots import first_exit, first_flip
 
 from .descent_reference import problem
 
@@ -72,3 +76,56 @@ def test_descent_reports_iterations(drawn, at_once):
     assert np.all(np.diff(done) > 0)
     assert drawn.calls[1][2]["total"] == 2000
     assert drawn.calls[-1][0] == "stop"
+
+
+def names(drawn):
+    return [name for name, *_ in drawn.calls]
+
+
+def test_what_is_compiled_is_counted_from_the_start_while_the_other_bar_pauses(drawn, at_once):
+    with progress.bar(True, "work", kernels=[first_flip]) as update:
+        with event.trigger_event("numba:compile", data={"dispatcher": first_exit}):
+            assert names(drawn) == ["start", "add_task", "update"]
+            assert drawn.calls[1][1] == ("compiling kernels, once",)
+            ready = sum(bool(kernel.overloads) for kernel in (first_exit, first_flip))
+            done = drawn.calls[2][2]
+            assert done["note"] == f"{done['completed']} of 4"
+            assert done["completed"] >= ready
+        assert names(drawn)[3:] == ["stop"]
+        update(1)
+        assert names(drawn)[4:] == ["start", "add_task", "update"]
+        with event.trigger_event("numba:compile", data={"dispatcher": first_exit}):
+            assert names(drawn)[7:] == ["stop", "start", "add_task", "update"]
+        assert names(drawn)[11:] == ["stop", "start"]
+    assert names(drawn)[13:] == ["stop"]
+
+
+def test_compilation_of_work_without_a_bar_is_silent(drawn, at_once):
+    with (
+        progress.bar(False, "work", kernels=[first_flip]),
+        event.trigger_event("numba:compile", data={"dispatcher": first_exit}),
+    ):
+        assert drawn.calls == []
+
+
+def test_a_bar_is_shown_on_a_terminal_unless_another_is_around(monkeypatch, drawn):
+    monkeypatch.setattr(progress, "_outer", 0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False, raising=False)
+    assert not progress.is_shown(None)
+    assert progress.is_shown(True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert progress.is_shown(None)
+    assert not progress.is_shown(False)
+    with progress.bar(True, "sweep"):
+        assert not progress.is_shown(None)
+        assert progress.is_shown(True)
+    with progress.bar(False, "sweep"):
+        assert progress.is_shown(None)
+    progress.silence()
+    assert not progress.is_shown(None)
+
+
+def test_work_known_to_be_long_is_drawn_at_once(drawn):
+    with progress.bar(True, "work", 3, at_once=True) as update:
+        update(0)
+    assert names(drawn) == ["start", "add_task", "update", "stop"]

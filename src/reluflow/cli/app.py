@@ -18,6 +18,7 @@ from reluflow.cli.show import show
 from reluflow.cli.study import study
 from reluflow.cli.sweep import sweep
 from reluflow.cli.verify import verify
+from reluflow.cli.warm_up import warm_up
 
 app = typer.Typer(
     name="reluflow",
@@ -35,6 +36,7 @@ app.command("check")(check)
 app.command("verify")(verify)
 app.command("explore")(explore)
 app.command("list")(listing)
+app.command("warm-up")(warm_up)
 app.command("bench")(bench)
 app.command("cite")(cite)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,21 @@ def bench(
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="One benchmark, such as descent.")
     ] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="One part of it, such as 300x20x200; may be repeated."),
+    ] = None,
+    limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0.1, help="Stop a single solver after this long."),
+    ] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Rows measured so far: read, not repeated, added to."),
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Draw what has a figure into a folder.")
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Run the benchmarks of the source tree and print ratios beside their targets."""
@@ -38,11 +54,55 @@ def bench(
             f"`--only` is {only!r}; the benchmarks are {', '.join(names) or 'none'}."
             f"{nearest(only, names)}"
         )
-    console = Console()
-    for name in names if only is None else [only]:
-        with Console(stderr=True).status(f"measuring {name} ..."):
-            title, rows = runner.measure(name)
+    console, errors = Console(), Console(stderr=True)
+    chosen = names if only is None else [only]
+    _check_parts(runner, only, part or [])
+    for name in chosen:
+        with errors.status(f"measuring {name} ...") as status:
+            title, rows = runner.measure(
+                name,
+                only=part or [],
+                limit_s=limit,
+                kept=keep,
+                tell=partial(_tell, status, name),
+            )
         console.print(as_table(title, rows))
+        if figures is not None and hasattr(runner.load(name), "figure"):
+            _draw(runner.load(name).figure(rows), figures, errors)
+
+
+def _tell(status: Any, name: str, part: str) -> None:
+    status.update(f"measuring {name}, {part} ...")
+
+
+def _check_parts(runner: Any, only: str | None, wanted: list[str]) -> None:
+    """Refuse parts that the one benchmark of ``--only`` does not have."""
+    if not wanted:
+        return
+    from reluflow.checks import nearest
+
+    if only is None:
+        raise InputError(
+            f"`--part` is {wanted[0]!r} without `--only`. A part belongs to one benchmark. Name it."
+        )
+    module = runner.load(only)
+    known = list(module.parts()) if hasattr(module, "parts") else []
+    for part in wanted:
+        if part not in known:
+            raise InputError(
+                f"`--part` is {part!r}; the parts of {only} are {', '.join(known) or 'none'}."
+                f"{nearest(part, known)}"
+            )
+
+
+def _draw(figure: Any, folder: Path, errors: Any) -> None:
+    if figure is None:
+        return
+    from reluflow.figures import paper
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in paper.write(figure, folder):
+        errors.print(f"drawn: {path}", highlight=False, markup=False)
 
 
 def find_folder() -> Path:

@@ -37,7 +37,7 @@ def descend(
     stop_log_loss: float | None = None,
     record: Any = 200,
     max_seconds: float | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> Trajectory:
     r"""Train by exact full-batch descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
 
@@ -58,9 +58,9 @@ def descend(
     record : int or array
         At most so many records, geometric in iterations, or at these iterations exactly.
     max_seconds : float, optional
-        End with status ``budget`` after so much time.
-    progress : bool
-        Show a bar on work over two seconds.
+        End with status ``budget`` after so much time; that of compilation does not count.
+    progress : bool, optional
+        Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def flow(
     max_seconds: float | None = None,
     max_events: int | None = None,
     stop: Callable[[], bool] | None = None,
-    progress: bool = False,
+    progress: bool | None = None,
     on_interrupt: str = "raise",
 ) -> Trajectory:
     r"""Train by gradient flow, :math:`\dot\theta \in -\partial L(\theta)`, events and all.
@@ -130,11 +130,11 @@ def flow(
     record : int or array
         At most so many records, or at these times exactly.
     max_seconds, max_events : float, int, optional
-        End with status ``budget`` after so much.
+        End with status ``budget`` after so much; time of compilation does not count.
     stop : callable, optional
         Asked between steps; once it returns True the run so far is returned, ``interrupted``.
-    progress : bool
-        Show a bar on work over two seconds.
+    progress : bool, optional
+        Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
     on_interrupt : "raise" or "return"
         At Ctrl-C: KeyboardInterrupt, or the run so far with status ``interrupted``.
 

@@ -22,7 +22,7 @@ from reluflow.engines import descent_frozen
 from reluflow.engines.descent_forms import Form, Rule, make_form, saved_rule
 from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
 from reluflow.engines.descent_run import Run
-from reluflow.engines.progress import bar
+from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.rates import LossBased
 from reluflow.errors import InputError
 from reluflow.kernels.descent import STOPPED
@@ -43,7 +43,7 @@ def descend(
     stop_log_loss: float | None,
     record: Any,
     max_seconds: float | None,
-    progress: bool,
+    progress: bool | None,
     earlier: Trajectory | None = None,
 ) -> Trajectory:
     r"""Train ``net`` on ``data``; arguments and result as in `reluflow.descend`.
@@ -68,9 +68,9 @@ def descend(
     record : int or array
         How many states to keep, or the iterations of these states.
     max_seconds : float, optional
-        Time after which the run ends with status ``budget``.
-    progress : bool
-        Whether to show a bar once two seconds have passed.
+        Time, without that of compilation, after which the run ends with status ``budget``.
+    progress : bool, optional
+        Whether to show a bar once two seconds have passed; if not said, on a terminal.
     earlier : Trajectory, optional
         The same run, interrupted: it goes on from there and ends in the same bits.
 
@@ -104,7 +104,7 @@ def descend(
     }
     if math.isinf(limit):
         if rule.hidden and isinstance(rule.loss, Square):
-            wishes = descent_frozen.Wishes(stop, record, seconds, progress, earlier)
+            wishes = descent_frozen.Wishes(stop, record, seconds, is_shown(progress), earlier)
             return descent_frozen.descend(data, net, rule, options, wishes)
         if math.isnan(stop) and max_seconds is None:
             raise InputError(
@@ -118,7 +118,8 @@ def descend(
     run = Run(form, data, rule, stop, plan, np.ndim(record) == 0, net, options)
     if earlier is not None:
         run.take_up(earlier)
-    with bar(progress, "gradient descent", limit if limit < LARGEST else None) as update:
+    total = limit if limit < LARGEST else None
+    with bar(is_shown(progress), "gradient descent", total, kernels=()) as update:
         status = run.go(int(limit), seconds, update)
     return run.trajectory(status)
 

@@ -69,7 +69,7 @@ def descend(
         return _trajectory(data, net, rule, options, path, end, kept, log.as_of(moment))
 
     with (
-        bar(wishes.progress, "gradient descent to the limit") as update,
+        bar(wishes.progress, "gradient descent to the limit", kernels=()) as update,
         interrupts.deferred() as pending,
     ):
 

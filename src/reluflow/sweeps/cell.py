@@ -206,8 +206,10 @@ def serve(handle: int) -> None:
     """The child: compute points as they come, until the pipe or the parent is gone."""
     die_with_parent()
     pipe = Connection(handle)
+    from reluflow.engines import progress
     from reluflow.kernels.compiling import listen
 
+    progress.silence()
     listen(pipe.send)
     pipe.send("ready")
     with one_thread(), suppress(EOFError, ConnectionError):

@@ -30,6 +30,7 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Start, begin_at
 from reluflow.engines.flow.tolerances import ON_PLANE
+from reluflow.kernels.compiling import Stopwatch
 from reluflow.trajectory import Status
 
 
@@ -86,7 +87,7 @@ class Flow:
         self, keep: Callable[[State, float], None], tick: Callable[[float, float], None]
     ) -> Ending:
         """Run to a stop or a limit; ``keep(state, log_loss)`` after each phase."""
-        began = time.perf_counter()
+        watch = Stopwatch()
         stagnation = Stagnation()
         at = begin_at(self.problem, self.state)
         keep(self.state, at.log_loss)
@@ -97,7 +98,7 @@ class Flow:
             )
             if self.plateau.endless:
                 limit = Limit(Status.STATIONARY, 0.0)
-            ending = self._ending(at, limit, time.perf_counter() - began)
+            ending = self._ending(at, limit, watch.seconds())
             if ending is not None:
                 return ending
             try:

@@ -17,8 +17,9 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
 from reluflow.engines.flow.replay import at_times
 from reluflow.engines.flow.state import start
-from reluflow.engines.progress import bar
+from reluflow.engines.progress import bar, is_shown
 from reluflow.errors import InputError
+from reluflow.kernels.flow.wanted import wanted
 from reluflow.losses import Loss, Square
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
@@ -45,7 +46,7 @@ def flow(
     max_seconds: float | None,
     max_events: int | None,
     stop: Callable[[], bool] | None,
-    progress: bool,
+    progress: bool | None,
     on_interrupt: str,
 ) -> Trajectory:
     """Validate, run, and pack a Trajectory; see `reluflow.flow`."""
@@ -105,7 +106,7 @@ def _follow(
     run: Flow,
     records: Records,
     train: str,
-    progress: bool,
+    progress: bool | None,
     forgiving: bool,
     stop: Callable[[], bool] | None,
 ) -> Trajectory:
@@ -117,7 +118,11 @@ def _follow(
         # without the events of a step that was cut off between its end and its record
         return replace(found, events=found.events[found.events["t"] <= found.t[-1]])
 
-    with bar(progress, "gradient flow") as update, interrupts.deferred() as pending:
+    kernels = wanted(run.problem.is_square)
+    with (
+        bar(is_shown(progress), "gradient flow", kernels=kernels) as update,
+        interrupts.deferred() as pending,
+    ):
 
         def tick(log_t: float, log_loss: float) -> None:
             log_t += run.problem.units.log_time

@@ -1,0 +1,57 @@
+"""``reluflow warm-up``: compile everything now, in parallel, so that no later call has to."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from reluflow.cli.guard import Debug, guarded
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+
+@guarded
+def warm_up(
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes at once; as many as cores if not given.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Compile all kernels ahead of their first use; those already compiled take no time."""
+    from concurrent.futures import FIRST_COMPLETED, wait
+
+    from reluflow.engines import warm_up as kinds
+    from reluflow.engines.progress import COMPILING, bar
+
+    began = time.perf_counter()
+    names = [*kinds.FIRST, *kinds.THEN]
+    most = min(workers or os.cpu_count() or 1, len(names))
+    done = 0
+    with (
+        processes(most) as pool,
+        bar(True, COMPILING, total=len(names), at_once=True) as update,
+    ):
+        update(0, f"{done} of {len(names)} kinds")
+        open_: dict[Future[None], str] = {
+            pool.submit(kinds.warm_up, name): name for name in kinds.FIRST
+        }
+        while open_:
+            for ended in wait(open_, return_when=FIRST_COMPLETED).done:
+                ended.result()
+                done += 1
+                if open_.pop(ended) == "square loss":  # what it shares with these is now ready
+                    open_ |= {pool.submit(kinds.warm_up, name): name for name in kinds.THEN}
+                update(done, f"{done} of {len(names)} kinds")
+    typer.echo(f"kernels are compiled ({time.perf_counter() - began:.1f} s)")
+
+
+def processes(count: int) -> Executor:
+    """Workers that share nothing but the cache on disk."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))

@@ -1,0 +1,67 @@
+"""Compile what the engines need ahead of their first use: problems of no size, one a kind.
+
+`FIRST` do not share kernels; `THEN` call those of the flow, and each some of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from reluflow.dataset import Dataset
+from reluflow.engines import descend, flow
+from reluflow.losses import Exponential, Logistic, Loss
+from reluflow.network import Network
+
+
+def _points(classes: bool = False) -> Dataset:
+    rng = np.random.default_rng(0)
+    y = [1.0, 1.0, -1.0, 1.0, -1.0] if classes else rng.normal(size=5)
+    return Dataset(rng.normal(size=(5, 2)), y)
+
+
+def _start(log_scale: float = 0.0) -> Network:
+    rng = np.random.default_rng(1)
+    return Network(0.1 * rng.normal(size=8), 0.1 * rng.normal(size=(8, 2)), log_scale=log_scale)
+
+
+def square() -> None:
+    """The flow of the square loss, slides and all."""
+    flow(_points(), _start(), progress=False)
+
+
+def plateaus() -> None:
+    """The flow from a tiny start."""
+    flow(_points(), _start(-100.0), progress=False)
+
+
+def classification() -> None:
+    """The flow of the other losses."""
+    for loss in _LOSSES:
+        flow(_points(classes=True), _start(), loss=loss, stop_log_loss=-3.0, progress=False)
+
+
+def descent() -> None:
+    """Gradient descent, for weights and in Gram form."""
+    for train in ("both", "hidden"):
+        descend(_points(), _start(), lr=0.1, steps=50, train=train, progress=False)
+    rng = np.random.default_rng(0)
+    wide = Dataset(rng.normal(size=(3, 9)), rng.normal(size=3))
+    net = Network(np.ones(4), 0.1 * rng.normal(size=(4, 9)))
+    descend(wide, net, lr=0.01, steps=50, train="hidden", progress=False)
+    for loss in _LOSSES:
+        descend(_points(classes=True), _start(), lr=0.1, steps=50, loss=loss, progress=False)
+
+
+_LOSSES: tuple[Loss, ...] = (Exponential(), Logistic())
+FIRST: dict[str, Callable[[], None]] = {"square loss": square, "descent": descent}
+THEN: dict[str, Callable[[], None]] = {
+    "tiny starts": plateaus,
+    "classification losses": classification,
+}
+
+
+def warm_up(name: str) -> None:
+    """Compile one kind, in a process of its own perhaps."""
+    (FIRST | THEN)[name]()
