@@ -38,7 +38,7 @@ FAST := $(filter-out $(SLOWER),$(wildcard tests/test_*.py)) \
 	tests/engines/test_checkpoints.py \
 	tests/sweeps/test_plan.py tests/sweeps/test_execute.py tests/sweeps/test_versions.py \
 	tests/studies/test_make.py tests/studies/test_reuse.py tests/studies/test_document.py \
-	tests/cli/test_cli.py tests/theory/test_correlated.py
+	tests/cli/test_cli.py tests/papers/test_correlated.py
 test-fast: $(ENVIRONMENT)
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not long and not browser" $(FAST)
 

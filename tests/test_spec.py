@@ -132,6 +132,7 @@ def test_the_document_has_the_arguments_of_the_engines(table):
         "loss",
         "progress",
         "on_interrupt",
+        "stop",
     }
 
 

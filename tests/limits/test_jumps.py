@@ -280,14 +280,16 @@ def test_many_points_need_no_inputs():
 # ------------------------------------------------------------------ refusals
 
 
-def test_data_that_is_not_orthonormal_is_refused():
+def test_data_that_is_not_orthonormal_at_the_scale_of_the_start_is_refused():
     X = np.eye(3)
     X[0, 1] = 1e-6
-    net = rf.Network([1.0], [[1.0, 0, 0]])
+    data = rf.Dataset(X, np.ones(3))
+    assert rf.limits.saddle_to_saddle(data, rf.Network([1.0], [[1.0, 0, 0]])).groups
+    deep = rf.Network([1.0], [[1.0, 0, 0]], log_scale=-20.0)
     with pytest.raises(InputError, match=r"not orthonormal: x_0\.x_1 is 1e-06"):
-        rf.limits.saddle_to_saddle(rf.Dataset(X, np.ones(3)), net)
-    X[0, 1] = 1e-11
-    assert rf.limits.saddle_to_saddle(rf.Dataset(X, np.ones(3)), net).groups
+        rf.limits.saddle_to_saddle(data, deep)
+    X[0, 1] = 1e-16
+    assert rf.limits.saddle_to_saddle(rf.Dataset(X, np.ones(3)), deep).groups
 
 
 def test_unbalanced_networks_and_zero_labels_are_refused():

@@ -17,9 +17,9 @@ import math
 import tempfile
 from pathlib import Path
 
-from reluflow import files
+from reluflow import files, theory
 from reluflow._version import NUMERICS_VERSION
-from reluflow.studies import PAPERS, recipe_named, recipes
+from reluflow.studies import recipe_named
 from reluflow.studies.reproduce import reproduce
 
 FILE = Path(__file__).with_name("expected.json")
@@ -39,7 +39,7 @@ def plain(value):
 
 def names():
     """All figures of all papers."""
-    return [recipe.id for paper in PAPERS for recipe in recipes(paper)]
+    return [f"{paper.name}/{key}" for paper in theory.papers() for key in paper.figures]
 
 
 def numbers(name):
