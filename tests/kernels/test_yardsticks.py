@@ -58,15 +58,11 @@ def run(X, force, Z, signs):
     kernel.crossings(
         P,
         (active * force) @ gram,
-        gram,
-        force,
-        1 / np.linalg.norm(X, axis=1),
+        kernel.Points(gram, force, 1 / np.linalg.norm(X, axis=1)),
         signs,
         sines,
         offsets,
-        order,
-        *flat,
-        summary,
+        kernel.Trace(order, *flat, summary),
     )
     return offsets, order, *flat, summary
 

@@ -7,7 +7,7 @@ needed. See `reluflow.limits.yardsticks` for the formulas.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -24,21 +24,27 @@ PARALLEL = 4.0 * np.finfo(np.float64).eps
 _LOOSE = {"fastmath": {"reassoc", "nsz", "contract"}, "error_model": "numpy"}
 
 
+class Points(NamedTuple):
+    """Products of the points (n, n), their forces (n,) and inverse lengths (n,)."""
+
+    gram: Array
+    force: Array
+    inverse_norms: Array
+
+
+class Trace(NamedTuple):
+    """Crossed points, times, log-norms and steps, flat; a summary for each neuron."""
+
+    order: Any
+    times: Array
+    log_norms: Array
+    steps: Array
+    summary: Array
+
+
 @numba.njit(cache=True)
 def crossings(
-    P: Array,
-    G: Array,
-    gram: Array,
-    force: Array,
-    inverse_norms: Array,
-    signs: Array,
-    sines: Array,
-    offsets: Any,
-    order: Any,
-    times: Array,
-    log_norms: Array,
-    steps: Array,
-    summary: Array,
+    P: Array, G: Array, points: Points, signs: Array, sines: Array, offsets: Any, trace: Trace
 ) -> None:
     """Fill the crossings of a block of neurons; ``P`` and ``G`` (rows, n) are used up.
 
@@ -58,41 +64,28 @@ def crossings(
     for j in range(P.shape[0]):
         active[:] = P[j] > 0.0
         start, stop = offsets[j], offsets[j + 1]
-        _neuron(
-            P[j],
-            G[j],
-            gram,
-            force,
-            inverse_norms,
-            signs[j],
-            sines[j],
-            active,
-            scratch,
-            order[start:stop],
-            times[start:stop],
-            log_norms[start:stop],
-            steps[start:stop],
-            summary[j],
+        own = Trace(
+            trace.order[start:stop],
+            trace.times[start:stop],
+            trace.log_norms[start:stop],
+            trace.steps[start:stop],
+            trace.summary[j],
         )
+        _neuron(P[j], G[j], points, signs[j], sines[j], active, scratch, own)
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _neuron(
     p: Array,
     g: Array,
-    gram: Array,
-    force: Array,
-    inverse_norms: Array,
+    points: Points,
     s: float,
     sine: float,
     active: Array,
     scratch: Array,
-    order: Any,
-    times: Array,
-    log_norms: Array,
-    steps: Array,
-    summary: Array,
+    trace: Trace,
 ) -> None:
+    gram, force, summary = points.gram, points.force, trace.summary
     summary[:] = np.nan
     summary[CLOSEST] = summary[HORIZON] = np.inf
     alive = active.sum()
@@ -121,11 +114,11 @@ def _neuron(
             break
         rapidity, norm, growth = _boost(s * distance * kappa, cosine, sine)
         step = s * distance
-        order[done], log_norms[done], steps[done] = best, rho, step
+        trace.order[done], trace.log_norms[done], trace.steps[done] = best, rho, step
         t += abs(rapidity) / kappa
-        times[done] = t
+        trace.times[done] = t
         rho += growth
-        _cross(p, g, gram[best], s * force[best], step, norm, inverse_norms, scratch)
+        _cross(p, g, gram[best], s * force[best], step, norm, points.inverse_norms, scratch)
         p[best] = 0.0
         scratch[best] = np.inf
         if previous >= 0:

@@ -115,23 +115,18 @@ def trace(data: Dataset, net: Network) -> Paths:
     order = np.full(offsets[-1], -1, dtype=np.int32)
     times, log_norms, steps = (np.full(offsets[-1], np.nan) for _ in range(3))
     summary, sines = np.empty((m, 6)), np.empty(m)
+    points = kernel.Points(gram, force, 1.0 / norms)
     for block in _blocks(m, n):
         weights = active[block] * force
         sines[block] = _split(net.directions[block], weights @ data.X)[-1]
         kernel.crossings(
             (W[block] @ data.X.T) / lengths[block],
             weights @ gram,
-            gram,
-            force,
-            1.0 / norms,
+            points,
             net.signs[block],
             sines[block],
             offsets[block.start : block.stop + 1],
-            order,
-            times,
-            log_norms,
-            steps,
-            summary[block],
+            kernel.Trace(order, times, log_norms, steps, summary[block]),
         )
     for array in (order, times, log_norms, steps):
         array.setflags(write=False)

@@ -58,9 +58,9 @@ def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
     rng = np.random.default_rng(8)
     g, w, a = rng.normal(size=(S, 3)), rng.normal(size=3), 0.7
     b = g @ w
-    gg, inverse = class_matrices(g[None], step, tableau.GAUSS_A, hidden)
+    matrices = class_matrices(g[None], step, tableau.GAUSS_A, hidden)
     shared, alone = np.empty((2, S)), np.empty((2, S))
-    slopes(a, b, gg, inverse, 0, step, tableau.GAUSS_A, hidden, shared[0], shared[1])
+    slopes(a, b, matrices, 0, step, tableau.GAUSS_A, hidden, shared)
     slopes_alone(a, b, g @ g.T, step, tableau.GAUSS_A, hidden, alone[0], alone[1])
     np.testing.assert_allclose(alone, shared, rtol=1e-12)
 

@@ -73,7 +73,7 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
     f = spread(low, high, rows)
     gx, gam = pulls(f, rows, planes.U)
     classes, stages, _ = f.shape
-    _, inverse = class_matrices(gx, step, A, hidden)
+    inverse = class_matrices(gx, step, A, hidden).inverse
     first = np.zeros((classes, stages, size))
     second = np.zeros((classes, stages, stages))
     b = np.empty(stages)

@@ -1,12 +1,7 @@
 r"""Neurons in constant forces: a chain of boosts, event by event, in closed form.
 
-With ``e = g/|g|``, ``p = e.w`` and ``q = tau |g|`` a neuron moves by
-
-    p + a -> (p + a) e^q,    p - a -> (p - a) e^-q,    w - p e  constant,
-
-light-cone coordinates. Their product is ``-(B + |w - p e|^2)`` with the balance ``B``: the smaller
-of the two follows from it without cancellation, so a neuron that shrinks by any factor and grows
-again is as exact as one that only grows. The largest part is moved into its log scale.
+The motion itself is in `boost`; here is what happens on the way. The largest part of a neuron is
+moved into its log scale.
 """
 
 from __future__ import annotations
@@ -18,10 +13,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.kernels.flow.boost import Boost, boosted, coordinates
 from reluflow.kernels.flow.layout import ABOVE, FLIP, SLIDE, Neurons, Planes
 from reluflow.kernels.flow.neuron import Log, Neuron, meet, note, planes_met, turn
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land, multipliers, ray_of
-from reluflow.kernels.flow.roots import NEVER, exit_boost
+from reluflow.kernels.flow.roots import exit_boost
 from reluflow.kernels.flow.transport import balance_of, hold
 
 # pulls are summed anew after this many crossings, or where one of them is this share of all; the
@@ -44,15 +40,6 @@ class Forces(NamedTuple):
     noise: float
 
 
-class Boost(NamedTuple):
-    """Light-cone coordinates of one neuron: ``p + a``, ``p - a``, the rest of ``w``, ``|g|``."""
-
-    plus: float
-    minus: float
-    across: Array
-    speed: float
-
-
 @njit(cache=True, nogil=True)
 def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Array) -> None:
     """The pull ``g`` (d,) in a row and its products (P,) with the planes it does not slide on."""
@@ -63,20 +50,6 @@ def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Ar
         # a pull at rounding would switch off a pre-activation that only fades
         if row[p] >= SLIDE or abs(push[p]) <= 4e-16 * forces.noise:
             push[p] = 0.0
-
-
-@njit(cache=True, nogil=True)
-def _coordinates(neuron: Neuron, g: Array, across: Array) -> Boost:
-    """Light-cone coordinates of a neuron, ``across`` (d,) the part of ``w`` across the pull."""
-    speed = np.sqrt(np.dot(g, g))
-    a, p = neuron.a[0], np.dot(g, neuron.w) / speed
-    product = -(neuron.balance + np.dot(across, across))
-    plus, minus = p + a, p - a
-    if abs(plus) < abs(minus):
-        plus = product / minus if minus != 0.0 else 0.0
-    elif plus != 0.0:
-        minus = product / plus
-    return Boost(plus, minus, across, speed)
 
 
 @njit(cache=True, nogil=True)
@@ -107,34 +80,6 @@ def _next_event(
 
 
 @njit(cache=True, nogil=True)
-def _boosted(neuron: Neuron, boost: Boost, q: float, g: Array) -> tuple[float, float]:
-    """Move a neuron by the boost ``q``; returns the shift of its log scale and the factor of rest.
-
-    Its pre-activations are left as they were.
-    """
-    plus, minus = boost.plus, boost.minus
-    rest = np.abs(boost.across).max()
-    shift = -NEVER
-    if plus != 0.0:
-        shift = max(shift, np.log(abs(plus)) + q)
-    if minus != 0.0:
-        shift = max(shift, np.log(abs(minus)) - q)
-    if rest != 0.0:
-        shift = max(shift, np.log(rest))
-    if shift == -NEVER:
-        return 0.0, 1.0
-    if plus != 0.0:
-        plus *= np.exp(q - shift)
-    minus *= np.exp(-q - shift)
-    shrink = np.exp(-shift) if rest != 0.0 else 0.0  # else 0 times an overflow
-    p = 0.5 * (plus + minus)
-    neuron.a[0] = 0.5 * (plus - minus)
-    for k in range(len(g)):
-        neuron.w[k] = boost.across[k] * shrink + p * g[k] / boost.speed
-    return shift, shrink
-
-
-@njit(cache=True, nogil=True)
 def drift(
     neurons: Neurons, j: int, forces: Forces, planes: Planes, begin: float, span: float, log: Log
 ) -> float:
@@ -156,7 +101,7 @@ def drift(
         if np.sqrt(np.dot(g, g)) <= 1e-15 * forces.noise:
             break
         _recall(neurons, j, g, across)
-        boost = _coordinates(neuron, g, across)
+        boost = coordinates(neuron, g, across)
         whole = (span - moment) * boost.speed
         limit = whole if abs(boost.plus) > 1e-3 * abs(boost.minus) else min(whole, STAGE)
         q, where = _next_event(neuron, boost, push, limit, planes, _slack(neuron))
@@ -234,7 +179,7 @@ def _move(
     """Move a neuron by the boost ``q``, on its planes and in balance; by how much rounding grew."""
     j, size = neuron.who, len(neuron.z)
     p_before = 0.5 * (boost.plus + boost.minus)
-    shift, shrink = _boosted(neuron, boost, q, g)
+    shift, shrink = boosted(neuron, boost, q, g)
     neurons.sigma[j] += shift
     on = neuron.row == SLIDE
     if where >= 0:

@@ -21,7 +21,15 @@ from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, 
 from reluflow.kernels.flow.neuron import Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
-from reluflow.kernels.flow.transport import balance_of, class_matrices, dot2, dot3, hold, slopes
+from reluflow.kernels.flow.transport import (
+    Matrices,
+    balance_of,
+    class_matrices,
+    dot2,
+    dot3,
+    hold,
+    slopes,
+)
 from reluflow.kernels.flow.walk import walk
 
 
@@ -166,8 +174,7 @@ class Field(NamedTuple):
     f_gauss: Array
     g_gauss: Array
     push_gauss: Array
-    gg: Array
-    inverse: Array
+    matrices: Matrices
     leaves: Array
 
 
@@ -180,11 +187,9 @@ def _field(
     f = spread(low, high, system.rows)
     g, push = pulls(f, system.rows, system.planes.U)
     f_gauss, g_gauss = _at_gauss(f, tables.to_gauss), _at_gauss(g, tables.to_gauss)
-    gg, inverse = class_matrices(g_gauss, step, tables.gauss_a, system.law.hidden)
+    matrices = class_matrices(g_gauss, step, tables.gauss_a, system.law.hidden)
     leaves = _leaving(f, low, high, system.rows, tables, limits, sure)
-    return Field(
-        f, g, push, f_gauss, g_gauss, _at_gauss(push, tables.to_gauss), gg, inverse, leaves
-    )
+    return Field(f, g, push, f_gauss, g_gauss, _at_gauss(push, tables.to_gauss), matrices, leaves)
 
 
 @njit(cache=True, nogil=True)
@@ -203,9 +208,7 @@ def _look(
     b, speed = np.empty(stages), np.empty((stages + 1, size))
     for s in range(stages):
         b[s] = dot3(field.f_gauss, k, s, neurons.z, j)
-    slopes(
-        a, b, field.gg, field.inverse, k, step, tables.gauss_a, law.hidden, slope[0], slope[1]
-    )  # fmt: skip
+    slopes(a, b, field.matrices, k, step, tables.gauss_a, law.hidden, slope)
     for p in range(size):
         speed[0, p] = a * field.push[k, 0, p]
     for s in range(stages):

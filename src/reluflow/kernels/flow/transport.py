@@ -13,6 +13,8 @@ not, and a long step multiplies what cancellation would leave by ``H^2``.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -81,9 +83,16 @@ def dot33(u: Array, c: int, s: int, r: int) -> float:
     return total
 
 
+class Matrices(NamedTuple):
+    """Products ``g_l.g_q`` (C, S, S) and the inverted matrices (C, S, S) of the classes."""
+
+    gg: Array
+    inverse: Array
+
+
 @njit(cache=True, nogil=True)
-def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array, Array]:
-    """Return ``(gg, inverse)``: products ``g_l.g_q`` and the inverted S x S matrix, per class."""
+def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> Matrices:
+    """The matrices of the classes with pulls ``g`` (C, S, d) at the nodes."""
     classes, stages, _ = g.shape
     gg = np.zeros((classes, stages, stages))
     inverse = np.zeros((classes, stages, stages))
@@ -103,48 +112,47 @@ def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> tuple[Array
                     total += A[k, r] * A[r, q] * gg[c, r, q]
                 inverse[c, k, q] -= step * step * total
         invert(inverse[c])
-    return gg, inverse
+    return Matrices(gg, inverse)
 
 
 @njit(cache=True, nogil=True)
 def slopes(
     a: float,
     b: Array,
-    gg: Array,
-    inverse: Array,
+    matrices: Matrices,
     c: int,
     step: float,
     A: Array,
     hidden: bool,
-    value: Array,
-    slope: Array,
+    out: Array,
 ) -> None:
     """Output weights and their time derivatives at the nodes of one neuron of class c.
 
-    ``b_k = w_0.g_k``; the results go to ``value`` and ``slope``. (Indices instead of slices: a
+    ``b_k = w_0.g_k``; the results are the rows of ``out`` (2, S). (Indices instead of slices: a
     slice counts references, which costs more than the arithmetic of a neuron.)
     """
     stages = len(b)
+    gg, inverse = matrices.gg, matrices.inverse
     if hidden:
         for k in range(stages):
-            value[k] = a
-            slope[k] = 0.0
+            out[0, k] = a
+            out[1, k] = 0.0
         return
     for k in range(stages):
         total = a
         for r in range(stages):
             total += step * A[k, r] * b[r]
-        slope[k] = total
+        out[1, k] = total
     for k in range(stages):
         total = 0.0
         for r in range(stages):
-            total += inverse[c, k, r] * slope[r]
-        value[k] = total
+            total += inverse[c, k, r] * out[1, r]
+        out[0, k] = total
     for k in range(stages):
         total = b[k]
         for r in range(stages):
-            total += step * A[k, r] * gg[c, k, r] * value[r]
-        slope[k] = total
+            total += step * A[k, r] * gg[c, k, r] * out[0, r]
+        out[1, k] = total
 
 
 @njit(cache=True, nogil=True)
