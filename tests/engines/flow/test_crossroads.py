@@ -119,6 +119,11 @@ def test_the_pull_along_an_edge_does_not_count():
     assert spot.rests(row)
 
 
+def test_without_an_output_weight_every_place_is_a_rest():
+    spot = place(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [1.0, 1.0, 1.0], 0.0)
+    assert spot.rests(np.full(3, SLIDE, dtype=np.int8))
+
+
 def test_a_neuron_does_not_rest_beside_a_cell_where_nothing_is_active():
     spot = place(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), [-1.0, -1.0, -1.0])
     row = np.full(3, SLIDE, dtype=np.int8)

@@ -10,9 +10,12 @@ from numerics.reference import box_by_enumeration
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 from reluflow.kernels.flow.planes import (
     CROSSROADS,
+    HOVER,
+    LOOKS,
     PLAIN,
     TIE,
     decide,
+    hover,
     independent,
     inverse_gram,
     is_alive,
@@ -386,3 +389,20 @@ def test_a_neuron_lives_while_some_force_can_act_on_it():
     assert is_alive(np.array([0, 0, 2], np.int8), one_sided)
     # below a plane with points on either side some of them are active
     assert is_alive(np.array([0, 0, 0], np.int8), two)
+
+
+# ---------------------------------------------------------------------- hovering
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_hovering_is_plain_descent_with_steps_of_one(seed):
+    rng = np.random.default_rng(seed)
+    U, (low, high) = rng.normal(size=(5, 3)), 0.3 * rng.normal(size=(2, 5))
+    start, base = rng.normal(size=3), 0.1 * rng.normal(size=3)
+    found = hover(start, base, low, high, U)
+    w, looks = start.copy(), []
+    for step in range(1, LOOKS * HOVER + 1):
+        w = w + base + np.where(U @ w > 0.0, high, low) @ U
+        if step % HOVER == 0:
+            looks.append(w)
+    np.testing.assert_allclose(found, looks, rtol=1e-9, atol=1e-9)

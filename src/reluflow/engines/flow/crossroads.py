@@ -5,11 +5,13 @@ forces frozen, ``v' = a g(v)`` is constant on cones. Descent with a small step p
 distance of the order of the step and then follows this *cone flow*, so the neuron does the same:
 from just past the place in the direction of arrival, across planes and along them, until it moves
 away for good or is back. In the second case it rests there (it slides on all planes) for as long as
-0 lies in the convex hull of the pulls that some direction realises; when it no longer does, the
-neuron leaves along the least element of that hull.
+0 lies in the convex hull of the pulls that some direction realises, and the cone flow comes back
+from wherever descent hovers around the place. If 0 has left the hull, the neuron leaves along its
+least element; if the cone flow leads off, by that way.
 
-Starts at a comparable distance may lead elsewhere. Then the solution is not unique: the way found
-is taken, and the run records a ``branch``.
+Starts at a comparable distance may lead elsewhere, and where 0 lies in the hull to rest would be a
+solution too. Then the solution is not unique: the way found is taken, and the run records a
+``branch``.
 
 Numerics
 --------
@@ -46,7 +48,7 @@ BESIDE = 6
 
 
 class Way(NamedTuple):
-    """How a neuron goes on: its modes, whether other ways exist, where it is (nan: at the place).
+    """How a neuron goes on: its modes, and whether that is the only way.
 
     ``offset`` is a direction to be displaced by, where the cone flow leaves by a spiral.
     """
@@ -136,6 +138,8 @@ class Crossroads:
     def rests(self, row: Modes) -> bool:
         """Whether a neuron that slides on dependent planes may stay on all of them."""
         on = row == SLIDE
+        if self.a == 0.0:  # nothing moves it
+            return True
         if np.linalg.norm(self.least(row, on)) > REST * self._noise():
             return False
         return self._way_out(row, on, None) is None
