@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import reluflow as rf
+from benchmarks.flow import field, flat_state
 
 T_END = 10.0
 RTOL, ATOL = 1e-6, 1e-9  # of SciPy's solvers
@@ -69,31 +69,9 @@ def problem(shape: Shape, seed: int = 0) -> tuple[rf.Dataset, rf.Network]:
     return rf.Dataset(X, y), rf.Network(weights[:, 0].copy(), weights[:, 1:].copy())
 
 
-def flat(net: rf.Network) -> Any:
-    """All weights in one array."""
-    plain = net.flat()
-    return np.concatenate([plain.a, plain.W.ravel()])
-
-
 def error(weights: Any, reference: Reference) -> float:
     """Largest difference of weights, as a share of the largest weight."""
     return float(np.abs(weights - reference.weights).max() / np.abs(reference.weights).max())
-
-
-def field(data: rf.Dataset) -> Callable[[float, Any], Any]:
-    """The gradient field of the square loss as one writes it for a general solver."""
-    X, y, n, d = data.X, data.y, data.n, data.d
-
-    def slope(_: float, state: Any) -> Any:
-        m = len(state) // (d + 1)
-        a, W = state[:m], state[m:].reshape(m, d)
-        P = X @ W.T
-        H = np.maximum(P, 0.0)
-        c = (y - H @ a) / n
-        pull = ((P > 0.0) * c[:, None]).T @ X
-        return np.concatenate([c @ H, (a[:, None] * pull).ravel()])
-
-    return slope
 
 
 def scipy_solution(
@@ -110,7 +88,7 @@ def scipy_solution(
             raise OutOfTimeError(t)
         return inner(t, state)
 
-    start = flat(net)
+    start = flat_state(net)
     # one long step would be all the output there is: only the end is kept
     found = solve_ivp(watched, (0.0, T_END), start, method, (T_END,), rtol=rtol, atol=atol)
     return Solution(found.y[:, -1], time.process_time() - begin, found.nfev)
@@ -124,7 +102,7 @@ def flow_solution(shape: Shape, rtol: float, limit_s: float) -> tuple[Solution, 
     spent = time.process_time() - begin
     if str(run.status) != "t_end":
         raise OutOfTimeError(float(run.t[-1]))
-    return Solution(flat(run.final), spent, run.stats["evaluations"]), run
+    return Solution(flat_state(run.final), spent, run.stats["evaluations"]), run
 
 
 def reference(shape: Shape, limit_s: float) -> Reference:
