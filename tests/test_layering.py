@@ -17,7 +17,7 @@ MODULES = {
 }
 VALUES = (
     *("dataset", "network", "losses", "trajectory", "checks", "errors"),
-    *("files", "reading", "writing", "run_file", "run_relations", "wording"),
+    *("files", "reading", "writing", "run_file", "run_relations", "wording", "modes", "statuses"),
 )
 PURE = ("datasets", "networks", "densities", "limits", "interpolators", "geometry")
 HEAVY = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, StrEnum
 from os import PathLike
 from typing import Any
 
@@ -21,62 +20,12 @@ from reluflow import files, losses, run_file, run_relations
 from reluflow.checks import Array, number
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
-from reluflow.network import Network, row_norms
+from reluflow.modes import AFTER, STORED, modes_of_signs
+from reluflow.modes import Mode as Mode
+from reluflow.network import Network
 from reluflow.run_file import EVENT_DTYPE as EVENT_DTYPE
 from reluflow.run_file import EVENT_KINDS as EVENT_KINDS
-
-
-class Mode(IntEnum):
-    """What a neuron does on a point."""
-
-    INACTIVE = 0
-    ACTIVE = 1
-    SLIDING = 2  # held on the plane of the point, which attracts it from both sides
-
-
-# files of 0.1.0 have a slide with the side it came from: 2 from inactive, 3 from active
-_STORED_MODES = np.array([Mode.INACTIVE, Mode.ACTIVE, Mode.SLIDING, Mode.SLIDING], dtype=np.int8)
-_MODE_AFTER = {"activate": Mode.ACTIVE, "deactivate": Mode.INACTIVE, "slide": Mode.SLIDING}
-
-
-class Status(StrEnum):
-    """How a run ended; ``text`` says it in words."""
-
-    CONVERGED = "converged"
-    STATIONARY = "stationary"
-    STOP_LOSS = "stop_loss"
-    T_END = "t_end"
-    STEPS = "steps"
-    UNCHANGED = "unchanged"
-    DIVERGED = "diverged"
-    BUDGET = "budget"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
-
-    @property
-    def text(self) -> str:
-        """One sentence for tables and reports."""
-        return _STATUS_TEXT[self]
-
-    @property
-    def is_asked_for(self) -> bool:
-        """Whether the run ended as was asked; other ends deserve a look before they are used."""
-        return self in _ASKED_FOR
-
-
-_STATUS_TEXT = {
-    Status.CONVERGED: "a zero-loss limit is reached; .final is the limit",
-    Status.STATIONARY: "a limit with non-zero loss is reached (minimum, saddle, dead network)",
-    Status.STOP_LOSS: "the loss asked for is reached",
-    Status.T_END: "the end time is reached",
-    Status.STEPS: "all steps are done",
-    Status.UNCHANGED: "the weights no longer change in floating point",
-    Status.DIVERGED: "the loss blew up; use a smaller step",
-    Status.BUDGET: "a limit set by the caller is reached before the end",
-    Status.FAILED: "the engine could not go on; .final is the last good state",
-    Status.INTERRUPTED: "the run was interrupted; .final is the last state before",
-}
-_ASKED_FOR = (Status.CONVERGED, Status.STATIONARY, Status.STOP_LOSS, Status.T_END, Status.STEPS)
+from reluflow.statuses import Status as Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +46,8 @@ class Trajectory:
     final : Network
         The last network; for ``converged`` and ``stationary`` the limit at t = infinity.
     limit_error : float
-        Bound on the distance of ``final`` to the true limit (nan if no limit was reached).
+        Bound on the distance of ``final`` to the limit of this run (nan if none was reached). What
+        the run itself is off by, where the end is ill-conditioned, is not in it.
     events : structured array
         Fields ``t, log_t, neuron, point, kind``, sorted by (t, neuron, point). Kinds:
         ``activate``, ``deactivate``; ``slide`` (starts), ``release`` (ends); ``die``, ``flip`` (of
@@ -203,16 +153,16 @@ class Trajectory:
         if k == -1:
             return self._modes_at(np.inf)
         if "mode" in self.states:
-            return np.asarray(_STORED_MODES[self.states["mode"][k]])
-        return _modes_of_signs(self.network(int(k)), self.data)
+            return np.asarray(STORED[self.states["mode"][k]])
+        return modes_of_signs(self.network(int(k)), self.data)
 
     def _modes_at(self, log_t: float) -> NDArray[np.int8]:
         if "mode" not in self.states:
             if log_t == np.inf:
-                return _modes_of_signs(self.final, self.data, self.limit_error)
+                return modes_of_signs(self.final, self.data, self.limit_error)
             if log_t == -np.inf:
-                return _modes_of_signs(self.net, self.data)
-            return _modes_of_signs(self.at(log_t=log_t), self.data)
+                return modes_of_signs(self.net, self.data)
+            return modes_of_signs(self.at(log_t=log_t), self.data)
         last = float(self.log_t[-1])
         beyond = last + 1e-15 * (1.0 + abs(last)) < log_t < np.inf
         if beyond and self.status not in (Status.CONVERGED, Status.STATIONARY):
@@ -223,12 +173,12 @@ class Trajectory:
         k = int(np.searchsorted(self.log_t, log_t, side="right")) - 1
         happened = self.events["log_t"] <= log_t
         if k < 0:  # before the first record
-            found = _modes_of_signs(self.net, self.data)
+            found = modes_of_signs(self.net, self.data)
         else:
-            found = _STORED_MODES[self.states["mode"][k]]
+            found = STORED[self.states["mode"][k]]
             happened &= self.events["log_t"] > self.log_t[k]
-        changes = self.events[happened & np.isin(self.events["kind"], list(_MODE_AFTER))]
-        after = [_MODE_AFTER[kind] for kind in changes["kind"].tolist()]
+        changes = self.events[happened & np.isin(self.events["kind"], list(AFTER))]
+        after = [AFTER[kind] for kind in changes["kind"].tolist()]
         found[changes["neuron"], changes["point"]] = after  # the last event of a pair stays
         return np.asarray(found)
 
@@ -348,22 +298,6 @@ class Trajectory:
             f"Trajectory({self.engine}, {self.status}, t={self.t[-1]:.6g}, "
             f"log_loss={self.log_loss[-1]:.6g}, events={len(self.events)}{reason})"
         )
-
-
-def _modes_of_signs(net: Network, data: Dataset, error: float = 0.0) -> NDArray[np.int8]:
-    """Modes by the signs of inner products; one within its own error counts as inactive.
-
-    ``error`` bounds that of the weights; where it is not finite, rounding alone counts.
-    """
-    exponents = np.frexp(np.abs(net.W).max(axis=1))[1]
-    W = np.ldexp(net.W, -exponents[:, None])  # by powers of two: no digit is lost
-    unsure = (data.d + 2) * np.finfo(float).eps * (np.abs(W) @ np.abs(data.X).T)
-    if np.isfinite(error) and error > 0.0:
-        with np.errstate(over="ignore"):
-            shift = np.exp(np.log(error) - net.log_scale - exponents * np.log(2.0))
-        unsure += np.outer(shift, row_norms(data.X))
-    inner = W @ data.X.T
-    return np.asarray(inner > unsure).astype(np.int8)
 
 
 def load(path: str | PathLike[str]) -> Trajectory:
