@@ -253,3 +253,45 @@ def test_signals_at_random_moments_of_compiled_work_all_interrupt_it(count):
     ends, slowest = compiled(count, count)
     assert ends == str({"Interrupted": count})
     assert slowest < 2.0
+
+
+NAMED = """
+import subprocess, sys, time
+from typing import NamedTuple
+import numba
+from reluflow.interrupts import Interrupted, deferred
+
+class Found(NamedTuple):
+    value: float
+
+@numba.njit
+def busy(count):
+    value = 1.0
+    for k in range(count):
+        value = 1.0 / (1.0 + value)
+    return Found(value)
+
+busy(1)
+begun = time.process_time()
+busy(10_000_000)
+count = int(10_000_000 * 0.5 / (time.process_time() - begun))  # about half a second
+for k in range(3):
+    process = subprocess.Popen(["sh", "-c", "sleep 0.1; kill -TERM $PPID"])
+    try:
+        with deferred(grace=0.01):
+            for calls in range(100):
+                busy(count)
+                busy(count)
+                time.sleep(0.02)
+    except Interrupted:
+        print("interrupted")
+    process.wait()
+"""
+
+
+def test_a_signal_while_compiled_code_makes_a_named_tuple_is_raised_after_it():
+    """numba does not look whether the maker of the tuple failed, and would read what is not there."""
+    done = subprocess.run(
+        [sys.executable, "-c", NAMED], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["interrupted"] * 3), done.stderr

@@ -23,6 +23,7 @@ from typing import Any
 
 GRACE_S = 1.0
 AGAIN_S = 0.25  # between two raises, should code that catches everything have swallowed the first
+SOON_S = 1e-3  # until the next try, where raising would be fatal
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -175,5 +176,24 @@ def _set_timer() -> None:
 
 
 def _insist(number: int, frame: FrameType | None) -> None:
-    if _graces and _graces[-1] is not None and _note.signal is not None:
-        raise Interrupted("interrupted", signal=_note.signal)
+    if not _graces or _graces[-1] is None or _note.signal is None:
+        return
+    if _hands_over(frame) and hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, SOON_S, AGAIN_S)
+        return
+    raise Interrupted("interrupted", signal=_note.signal)
+
+
+def _hands_over(frame: FrameType | None) -> bool:
+    """Whether the program stands where a compiled function may be handing over its result.
+
+    A signal waits while compiled code runs, until the next line of Python. Where the result is a
+    named tuple, that is a line by which numba finds its class, or the maker of the tuple. numba
+    does not look whether they failed: raising there is a segmentation fault.
+    """
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module == "numba.core.serialize" or module.startswith("namedtuple_"):
+            return True
+        frame = frame.f_back
+    return False
