@@ -290,7 +290,7 @@ for k in range(3):
 
 
 def test_a_signal_while_compiled_code_makes_a_named_tuple_is_raised_after_it():
-    """numba does not look whether the maker of the tuple failed, and would read what is not there."""
+    """numba does not look whether the maker of the tuple failed, and reads what is not there."""
     done = subprocess.run(
         [sys.executable, "-c", NAMED], capture_output=True, text=True, timeout=300
     )
