@@ -1,5 +1,6 @@
 """The site: `make docs` builds it into docs/_build/html, where it needs no network to be read."""
 
+import logging
 import os
 import re
 import sys
@@ -18,6 +19,8 @@ project_copyright = author
 # Notebooks and what they import use one thread, as the tests do
 threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 os.environ.update(dict.fromkeys(threads, "1"))
+
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 extensions = [
     "myst_nb",

@@ -7,15 +7,23 @@ file, offline, and is read aloud. MathJax would be several MB for a site with so
 from docutils import nodes
 from latex2mathml.converter import convert
 
+BAR = '<mo stretchy="false">&#x0007C;</mo>'
+NORM = '<mo stretchy="false" lspace="0" rspace="0">&#x0007C;</mo>'
+
+
+def mathml(text: str, display: str = "inline") -> str:
+    """A formula; bars are those of a norm here, not a relation with space around it."""
+    return convert(text, display=display).replace(BAR, NORM)
+
 
 def _inline(writer, node):
-    writer.body.append(convert(node.astext()))
+    writer.body.append(mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def _block(writer, node):
     writer.body.append(writer.starttag(node, "div", CLASS="math"))
-    writer.body.append(convert(node.astext(), display="block"))
+    writer.body.append(mathml(node.astext(), "block"))
     writer.body.append("</div>\n")
     raise nodes.SkipNode
 
