@@ -73,6 +73,7 @@ bench: $(VENV)/all
 docs: $(VENV)/docs
 	$(BIN)/reluflow warm-up
 	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python tools/links.py docs/_build/html
 	@echo "The site is docs/_build/html/index.html: open it in a browser; it needs nothing else."
 
 # Builds and tries the packages in an environment of their own; publishes nothing

@@ -83,6 +83,21 @@ def tool_matrix_minors():
     return [int(number) for number in re.findall(r"^MINORS = \((.+)\)$", text, re.M)[0].split(", ")]
 
 
+def test_dead_links_of_a_site_are_seen(tmp_path):
+    good = '<a href="b.html#here"></a><a href="https://example.org"></a><img src="data:,">'
+    (tmp_path / "a.html").write_text(good, encoding="utf-8")
+    (tmp_path / "b.html").write_text('<p id="here"></p><a href="#here"></a>', encoding="utf-8")
+    links = tool("links")
+    assert links.dead(tmp_path) == []
+    bad = '<a href="c.html"></a><a href="b.html#there"></a><script src="https://x.org/y.js">'
+    (tmp_path / "a.html").write_text(bad, encoding="utf-8")
+    assert links.dead(tmp_path) == [
+        "a.html links to c.html, which is not there",
+        "a.html links to b.html#there, but that page has no such place",
+        "a.html loads https://x.org/y.js from elsewhere",
+    ]
+
+
 def test_faults_of_files_are_seen(tmp_path):
     faults = tool("files").faults
     for name, text, expected in (

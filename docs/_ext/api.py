@@ -47,11 +47,7 @@ def page(name: str, module: ModuleType) -> str:
     """A page in reStructuredText: a table of the names, then each of them."""
     title = HEADS.get(name, name)
     entries = names(module)
-    lines = [title, "=" * len(title), "", f"``{name}``", ""]
-    if name != "reluflow":
-        lines += [f".. py:module:: {name}", "", _words(module), ""]
-    else:
-        lines += [".. py:module:: reluflow", ""]
+    lines = [title, "=" * len(title), "", f".. py:module:: {name}", "", _words(name, module), ""]
     lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :nosignatures:", ""]
     lines += [f"   {entry}" for entry in entries] + [""]
     for entry in entries:
@@ -70,8 +66,9 @@ def index(listed: list[str]) -> str:
     return "\n".join([*lines, *(f"   {name}" for name in listed), ""])
 
 
-def _words(module: ModuleType) -> str:
-    return (module.__doc__ or "").partition("\n")[0]
+def _words(name: str, module: ModuleType) -> str:
+    first = (module.__doc__ or "").partition("\n")[0]
+    return f"``{name}``: {first.partition(': ')[2] or first}"
 
 
 def _entry(module: str, name: str, value: object) -> list[str]:
