@@ -11,7 +11,7 @@ export OPENBLAS_NUM_THREADS := 1
 export NUMBA_NUM_THREADS := 1
 
 .PHONY: demo test test-fast test-matrix test-long test-bounds nightly campaigns test-browser bench
-.PHONY: format clean
+.PHONY: docs release format clean
 
 demo: $(VENV)/all
 	$(BIN)/reluflow warm-up
@@ -68,12 +68,24 @@ test-browser: $(VENV)/browser | $(CHROMIUM)
 bench: $(VENV)/all
 	$(BIN)/reluflow bench
 
+# The site, in docs/_build/html. A warning is an error, a dead link is a warning, and so is a public
+# name without its entry. Notebooks run here: compiled kernels first.
+docs: $(VENV)/docs
+	$(BIN)/reluflow warm-up
+	$(BIN)/sphinx-build -b html -W --keep-going -q docs docs/_build/html
+	$(BIN)/python tools/links.py docs/_build/html
+	@echo "The site is docs/_build/html/index.html: open it in a browser; it needs nothing else."
+
+# Builds and tries the packages in an environment of their own; publishes nothing
+release: $(VENV)/release
+	$(BIN)/python tools/release.py
+
 format: $(VENV)/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .matrix .bounds .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .matrix .bounds docs/_build docs/api docs/gallery.md dist .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -85,6 +97,14 @@ $(VENV)/all: pyproject.toml | $(BIN)/python
 
 $(VENV)/dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -e '.[all,dev]'
+	touch $@
+
+$(VENV)/docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	touch $@
+
+$(VENV)/release: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -e '.[release]'
 	touch $@
 
 $(VENV)/browser: pyproject.toml | $(BIN)/python

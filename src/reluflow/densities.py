@@ -195,6 +195,11 @@ class _TruncatedNormal(Density):
 def uniform(lo: float, hi: float) -> Density:
     """Return the uniform density on ``[lo, hi]``.
 
+    Parameters
+    ----------
+    lo, hi : float
+        Ends of the support, ``lo < hi``.
+
     Examples
     --------
     >>> law = uniform(-1.0, 3.0)
@@ -249,6 +254,13 @@ def piecewise(edges: ArrayLike, weights: ArrayLike) -> Density:
 
 def truncated_normal(lo: float, hi: float, mean: float, sd: float) -> Density:
     r"""Return the density of :math:`N(mean, sd^2)` conditioned to ``[lo, hi]``.
+
+    Parameters
+    ----------
+    lo, hi : float
+        Ends of the support.
+    mean, sd : float
+        Of the normal law before it is cut.
 
     Examples
     --------

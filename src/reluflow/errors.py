@@ -1,5 +1,14 @@
 """Exception and warning types. Every message names the value, the consequence, the remedy."""
 
+__all__ = [
+    "FileError",
+    "InputError",
+    "MissingExtraError",
+    "ReluflowError",
+    "ReluflowWarning",
+    "RunError",
+]
+
 
 class ReluflowError(Exception):
     """Base of all errors raised on purpose; the command line turns it into exit code 2."""

@@ -17,6 +17,8 @@ import numpy as np
 from reluflow.checks import Array, choice
 from reluflow.errors import InputError
 
+__all__ = ["Exponential", "Logistic", "Square", "from_dict"]
+
 FACTORS = ("1/2n", "1/2", "1/n")
 NAMES = ("square", "exponential", "logistic")
 

@@ -70,6 +70,13 @@ def pairwise_angles(net: Network, subset: Subset = None) -> Array:
 def mean_angle(net: Network, subset: Subset = None) -> float:
     """Return the mean angle over pairs of different neurons; zero neurons are left out.
 
+    Parameters
+    ----------
+    net : Network
+        Its neurons are compared.
+    subset : (k,) int array or (m,) bool array, optional
+        These neurons only.
+
     Examples
     --------
     >>> float(mean_angle(Network([1.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])) / np.pi)

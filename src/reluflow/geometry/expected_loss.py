@@ -57,6 +57,11 @@ def population_loss(
     """Return the expected loss; 0 below and inf above the range of floats.
 
     See `log_population_loss`.
+
+    Parameters
+    ----------
+    net, teacher, density, loss
+        As for `log_population_loss`.
     """
     with np.errstate(over="ignore", under="ignore"):
         return float(np.exp(log_population_loss(net, teacher, density, loss)))
@@ -89,12 +94,12 @@ def log_population_loss(
     --------
     The support is cut at the kinks of the network and the sign changes of both functions. Where
     the distribution function is linear a cell has a closed form (`piece_means`): relative error
-    1e-13 for piecewise constant densities, times the margin where the loss is exp(|q|). Elsewhere
-    cells are halved until either that holds or two Gauss-Legendre rules for the Stieltjes
-    integral, by parts, agree to 1e-12: relative error 1e-10, or 1e-8 when the loss lives in layers
-    thinner than 1e-7. Cells are taken in order of an upper bound until the rest is rounding,
-    and at most 20,000 are halved (a distribution function that is nowhere smooth needs more; each
-    cell left then keeps its mass, spread evenly).
+    1e-13 for piecewise constant densities, times the margin where the loss is ``exp(|q|)``.
+    Elsewhere cells are halved until either that holds or two Gauss-Legendre rules for the
+    Stieltjes integral, by parts, agree to 1e-12: relative error 1e-10, or 1e-8 when the loss
+    lives in layers thinner than 1e-7. Cells are taken in order of an upper bound until the rest is
+    rounding, and at most 20,000 are halved (a distribution function that is nowhere smooth needs
+    more; each cell left then keeps its mass, spread evenly).
     """
     if not isinstance(loss, (Exponential, Logistic)):
         raise InputError(

@@ -25,6 +25,13 @@ def margin(data: Dataset, net: Network) -> float:
     Biases are ordinary coordinates and count in the norm. Labels must be -1 or 1. Negative when
     some point is on the wrong side.
 
+    Parameters
+    ----------
+    data : Dataset
+        Points with labels -1 and 1.
+    net : Network
+        Of any scale.
+
     Examples
     --------
     >>> data = Dataset([[4.0, 1.0], [-4.0, 1.0]], [1.0, 1.0])
@@ -46,6 +53,15 @@ def smoothed_margin(data: Dataset, net: Network, loss: Exponential | Logistic) -
     For the exponential loss :math:`\tilde\gamma \le \gamma \le \tilde\gamma + \log n/|\theta|^2`.
     Along gradient flow it never decreases once :math:`S < \ell(0)`; with the mean loss in place of
     the total it would do neither (Lyu and Li, ICLR 2020).
+
+    Parameters
+    ----------
+    data : Dataset
+        Points with labels -1 and 1.
+    net : Network
+        Of any scale.
+    loss : Exponential or Logistic
+        The loss :math:`\ell` of one point.
 
     Examples
     --------

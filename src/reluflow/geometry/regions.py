@@ -134,6 +134,13 @@ def convexity_changes(net: Network, tol_x: float = 1e-9, tol_jump: float = 1e-9)
 
     That is the number of sign alternations among its kinks, from left to right.
 
+    Parameters
+    ----------
+    net : Network
+        A network on the line, rows of hidden weights ``(w, b)``.
+    tol_x, tol_jump : float
+        As for `kinks`.
+
     Examples
     --------
     >>> convexity_changes(Network([1.0, -2.0, 1.0], [[1.0, 1.0], [1.0, 0.0], [1.0, -1.0]]))

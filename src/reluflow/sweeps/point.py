@@ -95,6 +95,17 @@ class Point:
 def seeded(task: str, parameters: Mapping[str, Any], sweep_seed: int, repeat: int = 0) -> Point:
     """A point whose seed is derived from the sweep's seed, its parameters and the trial's number.
 
+    Parameters
+    ----------
+    task : str
+        "train" or "module:function".
+    parameters : mapping
+        Of the task.
+    sweep_seed : int
+        Seed of the sweep.
+    repeat : int
+        Number of the trial, from 0.
+
     Examples
     --------
     >>> a = seeded("train", {"d": 4}, 7)
@@ -108,6 +119,13 @@ def seeded(task: str, parameters: Mapping[str, Any], sweep_seed: int, repeat: in
 
 def derived_seed(sweep_seed: int, key: str) -> int:
     """63 bits of the SHA-256 of a seed and a text: independent of order, platform and version.
+
+    Parameters
+    ----------
+    sweep_seed : int
+        Seed of the sweep.
+    key : str
+        What the seed is for.
 
     Examples
     --------

@@ -26,6 +26,11 @@ class Fit:
 def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> Fit:
     """The line through points; with two points the error is infinite, for nothing speaks of it.
 
+    Parameters
+    ----------
+    x, y : (k,) arrays
+        The points, at least two.
+
     Examples
     --------
     >>> found = line([0.0, 1.0, 2.0], [1.0, 3.0, 5.0])
@@ -71,6 +76,13 @@ class Share:
 
 def share(successes: int, trials: int, confidence: float = CONFIDENCE) -> Share:
     """The share with the interval that holds the true probability so often.
+
+    Parameters
+    ----------
+    successes, trials : int
+        What was counted.
+    confidence : float
+        How often the interval holds the true probability (Clopper and Pearson).
 
     Examples
     --------

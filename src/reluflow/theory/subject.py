@@ -74,7 +74,17 @@ class Subject:
 
 
 def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = None) -> Subject:
-    """Accept a trajectory, a list of them, or a pair (data, net)."""
+    """Accept a trajectory, a list of them, or a pair (data, net).
+
+    Parameters
+    ----------
+    given : Trajectory, list of Trajectory, or pair (Dataset, Network)
+        What is checked.
+    engines : Engines or None
+        By which claims may start runs; None forbids it.
+    drawer : callable, optional
+        From a seed to a pair (data, net), for claims about probabilities.
+    """
     if isinstance(given, Trajectory):
         return Subject(given.data, given.net, (given,), engines, drawer)
     if isinstance(given, Sequence) and len(given) > 0:

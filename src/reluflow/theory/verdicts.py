@@ -127,6 +127,19 @@ def at_most(
     Without ``error`` the number is exact; with ``case`` instead, it is as good as the case's run:
     its relative error times the larger of the two numbers.
 
+    Parameters
+    ----------
+    measured, bound : float
+        The number found, and what it is held to.
+    error : float, optional
+        Of the measured number.
+    case : Case, optional
+        Whose run says how good the number is.
+    note : str
+        A word for the reader of the table.
+    trend : float, optional
+        How the margin changes towards the limit of the statement; positive where it improves.
+
     Examples
     --------
     >>> verdict_of(at_most(3.0, 2.0)).value
@@ -149,13 +162,28 @@ def at_least(
     note: str = "",
     trend: float | None = None,
 ) -> Finding:
-    """Hold ``measured >= bound``; the mirror image of `at_most`."""
+    """Hold ``measured >= bound``; the mirror image of `at_most`.
+
+    Parameters
+    ----------
+    measured, bound, error, case, note, trend
+        As for `at_most`.
+    """
     mirrored = at_most(-float(measured), -float(bound), error, case=case, note=note, trend=trend)
     return replace(mirrored, measured=float(measured), bound=float(bound))
 
 
 def equals(measured: float, expected: float, error: float, *, note: str = "") -> Finding:
     """Hold ``|measured - expected| <= error``: the error is the whole distance allowed.
+
+    Parameters
+    ----------
+    measured, expected : float
+        The number found, and the one it should be.
+    error : float
+        The distance allowed.
+    note : str
+        A word for the reader of the table.
 
     Examples
     --------
@@ -170,6 +198,15 @@ def holds(
     condition: Any, measured: float | None = None, bound: float | None = None, note: str = ""
 ) -> Finding:
     """PASS or FAIL by an exact test.
+
+    Parameters
+    ----------
+    condition : bool
+        The outcome of the test.
+    measured, bound : float, optional
+        As shown in the table.
+    note : str
+        A word for the reader of the table.
 
     Examples
     --------
@@ -211,10 +248,21 @@ def falls(
     r"""Hold that a measure tends to 0 along the case's run: a power law with its uncertainty.
 
     The measure is taken at log-losses spread evenly over the last decades of ``F = -log L``
-    (`Case.late_networks`), and :math:`\log(\text{measure}) = c - a \log F` is fitted. It passes if
+    (`Case.late_measures`), and :math:`\log(\text{measure}) = c - a \log F` is fitted. It passes if
     the power is positive by two standard errors **and** what the fit leaves to come is plausible:
     a measure that still moves by a tenth over the last decade without a firm power fails. A value
     below ``error`` is reached already.
+
+    Parameters
+    ----------
+    case : Case
+        Whose run is followed.
+    measure : callable
+        From a network to a number that should vanish.
+    error : float
+        A value below it counts as zero.
+    note : str
+        A word for the reader of the table.
     """
     levels, values = case.late_measures(measure)
     last = float(values[-1])
