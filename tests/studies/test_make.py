@@ -52,10 +52,10 @@ def test_a_second_call_trains_nothing(tmp_path):
 
 def test_an_interrupted_run_is_gone_on_with_and_a_failed_one_is_not(tmp_path):
     first, second = (item.run for item in make(build(), tmp_path).runs)
-    half = {name: array[:10] for name, array in first.states.items()}
+    half = {name: array[:10] for name, array in first.kept.items()}
     cut = replace(first, t=first.t[:10], log_t=first.log_t[:10], log_loss=first.log_loss[:10])
     events = first.events[first.events["t"] <= first.t[9]]
-    cut = replace(cut, states=half, events=events, status=rf.Status.INTERRUPTED)
+    cut = replace(cut, kept=half, events=events, status=rf.Status.INTERRUPTED)
     cut.save(run_path(tmp_path, "scale exp(-3)"))
     replace(second, status=rf.Status.FAILED).save(run_path(tmp_path, "scale exp(-6)"))
     said = []
