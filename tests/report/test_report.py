@@ -15,6 +15,7 @@ import pytest
 
 from reluflow import report
 from reluflow.errors import FileError, InputError, MissingExtraError
+from reluflow.figures.typeset import typeset
 from reluflow.report import assemble, contents
 from reluflow.theory import Verdict
 from reluflow.trajectory import Status
@@ -151,7 +152,7 @@ def test_figures_have_words_and_data(read):
     assert len(plots) == len(figures) == 5
     for plot, figure in zip(plots, figures, strict=True):
         assert plot["role"] == "img"
-        assert plot["aria-label"].startswith(figure.title)
+        assert plot["aria-label"].startswith(typeset(figure.title))
     data = json.loads(read.one("script", id="data")["text"])
     assert len(data["figures"]) == 5
     assert data["dark"]["#0072b2"] == "#3d97db"
@@ -165,13 +166,13 @@ def test_a_movie_has_a_button_and_a_labelled_slider(read):
     assert slider["aria-label"].startswith("Frame of figure 3")
     assert slider["aria-valuetext"] == "start"
     player = read.one("div", **{"class": "player screen-only"})
-    assert json.loads(player["data-labels"]) == [frame.label for frame in movie.frames]
+    assert json.loads(player["data-labels"]) == [typeset(frame.label) for frame in movie.frames]
 
 
 def test_the_summary_has_a_line_for_each_run_the_counts_and_the_worst_number(read):
     said = words_of(read.one("section", id="summary"))
-    assert "scale 4^-7: ✓ converged" in said
-    assert "scale e^-2: ⚠ budget" in said
+    assert "scale 4⁻⁷: ✓ converged" in said
+    assert "scale e⁻²: ⚠ budget" in said
     assert "✓ 2 pass ✗ 2 fail ? 1 unresolved – 1 not applicable" in said
     assert "0.0493 (relative), time of the jump" in said
     assert "1 of 4 comparisons have no number" in said

@@ -11,6 +11,7 @@ from reluflow import files
 from reluflow._version import __version__
 from reluflow.figures import Figure
 from reluflow.figures import page as drawing
+from reluflow.figures.typeset import typeset
 from reluflow.report.toml_text import to_toml
 from reluflow.theory import Check, Report, Verdict
 from reluflow.theory.subject import branch_text
@@ -125,7 +126,7 @@ def _run(item: LabelledRun) -> dict[str, Any]:
     run = item.run
     unit = "t" if run.engine == "flow" else "iteration"
     return {
-        "label": item.label,
+        "label": typeset(item.label),
         "status": str(run.status),
         "text": run.ending,
         "trusted": run.status.is_asked_for,
@@ -158,7 +159,7 @@ def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
     return {
         "id": f"section-{k}",
         "title": section.title,
-        "paragraphs": [part for part in section.text.split("\n\n") if part.strip()],
+        "paragraphs": [typeset(part) for part in section.text.split("\n\n") if part.strip()],
         "figures": [
             _figure(figure, figures_before + j) for j, figure in enumerate(section.figures)
         ],
@@ -169,16 +170,16 @@ def _figure(figure: Figure, k: int) -> dict[str, Any]:
     return {
         "index": k,
         "number": k + 1,
-        "title": figure.title,
-        "caption": figure.caption,
+        "title": typeset(figure.title),
+        "caption": typeset(figure.caption),
         "remarks": drawing.remarks(figure),
-        "frames": [frame.label for frame in figure.frames],
+        "frames": [typeset(frame.label) for frame in figure.frames],
     }
 
 
 def _comparison(row: Comparison) -> dict[str, Any]:
     return {
-        "name": row.name,
+        "name": typeset(row.name),
         "predicted": shown(row.predicted, 9),
         "simulated": shown(row.simulated, 9),
         "discrepancy": shown(row.discrepancy, 3),
@@ -207,7 +208,7 @@ def _check(check: Check) -> dict[str, str]:
     word, mark, kind = VERDICTS[check.verdict]
     return {
         "id": check.id,
-        "title": check.title,
+        "title": typeset(check.title),
         "note": "; ".join(text for text in (check.observation, check.note) if text),
         "word": word,
         "mark": mark,
