@@ -122,6 +122,11 @@ class Dataset(Frozen):
     def __hash__(self) -> int:
         return hash(self.id)
 
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.dataset(self)
+
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"Dataset({label}n={self.n}, d={self.d})"

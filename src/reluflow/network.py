@@ -87,7 +87,8 @@ class Network(Frozen):
         bias: bool = False,
     ) -> None:
         self.mantissa = Mantissa(real_array(a, "a", 1), real_array(W, "W", 2))
-        self.width, self.d = shape = self.mantissa.W.shape
+        shape: tuple[int, ...] = self.mantissa.W.shape
+        self.width, self.d = shape
         if len(self.mantissa.a) != self.width:
             raise InputError(
                 f"`W` has {self.width} rows but `a` has {len(self.mantissa.a)} entries. Give one "
@@ -285,6 +286,11 @@ class Network(Frozen):
         return all(np.array_equal(mine, theirs[key]) for key, mine in self.to_arrays().items())
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.network(self)
 
     def __repr__(self) -> str:
         return (

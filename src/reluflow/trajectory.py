@@ -328,6 +328,11 @@ class Trajectory:
             },
         )
 
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.trajectory(self)
+
     def __repr__(self) -> str:
         reason = f", reason={self.reason!r}" if self.reason else ""
         return (

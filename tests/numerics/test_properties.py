@@ -35,7 +35,7 @@ def test_a_run_that_loses_its_balance_is_seen(monkeypatch):
     }
 
     class Wrong:
-        states, options = shifted, true.options
+        kept, options = shifted, true.options
 
     monkeypatch.setattr(properties, "run", lambda seed, **options: Wrong)
     assert properties.balance_drift(3) > 1e-12

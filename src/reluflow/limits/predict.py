@@ -38,6 +38,15 @@ class Prediction:
     tested: tuple[str, ...] = ()
     proved: bool = True
 
+    def __repr__(self) -> str:
+        words = "" if self.proved or self.method is None else ", not proved"
+        return f"Prediction({self.method}{words}, network={self.network!r})"
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.prediction(self)
+
 
 def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Prediction:
     """Test the hypotheses of each registered paper's limit and return the first that applies.
