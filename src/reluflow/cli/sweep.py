@@ -25,6 +25,10 @@ ROWS = 20
 @guarded
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep to make.")],
+    axes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[x=COLUMN y=COLUMN [hue=COLUMN]]", help="What --plot draws."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the store. [default: results/NAME]")
     ] = None,
@@ -39,16 +43,24 @@ def sweep(
     status: Annotated[
         bool, typer.Option("--status", help="Compute nothing; say how the sweep stands.")
     ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the table of all points to this file.")
+    ] = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw a column against another: x=... y=... hue=...")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
     from rich.console import Console
 
+    from reluflow.cli import pictures
     from reluflow.sweeps import Interrupted, Plan, Store, execute
     from reluflow.sweeps.status import culprits
     from reluflow.sweeps.status import words as status_words
     from reluflow.sweeps.summary import summarise
 
+    wanted = pictures.parsed(axes, plot)
     plan = Plan.load(file, seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
     if status:
@@ -75,6 +87,9 @@ def sweep(
         echo(line)
     for line in culprits(plan, store) if summary.set_aside else ():
         echo(line)
+    if csv is not None or wanted is not None:
+        for line in pictures.written(plan, store, csv, wanted):
+            echo(line)
 
 
 def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Certificates | None:
