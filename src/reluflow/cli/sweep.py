@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, TlsCa, TlsCert, TlsKey, Workers
+from reluflow.cli import kinds
+from reluflow.cli.common import (
+    Cluster,
+    Fresh,
+    Json,
+    RetryFailed,
+    Seed,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    Workers,
+)
 from reluflow.cli.guard import Debug, echo, guarded
+from reluflow.cli.plain import answer
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,22 +62,26 @@ def sweep(
     plot: Annotated[
         bool, typer.Option("--plot", help="Draw a column against another: x=... y=... hue=...")
     ] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
     from rich.console import Console
 
     from reluflow.cli import pictures
-    from reluflow.sweeps import Interrupted, Plan, Store, execute
+    from reluflow.sweeps import Interrupted, Plan, Store, columns, execute
     from reluflow.sweeps.status import culprits
     from reluflow.sweeps.status import words as status_words
     from reluflow.sweeps.summary import summarise
 
     wanted = pictures.parsed(axes, plot)
-    plan = Plan.load(file, seed=seed)
+    plan = Plan.load(kinds.a_document(file, "sweep"), seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
     if status:
-        for line in status_words(plan, store):
+        said = list(status_words(plan, store))
+        if as_json:
+            answer({"store": store.path, "counts": store.summary(), "status": said})
+        for line in () if as_json else said:
             echo(line)
         return
     try:
@@ -81,6 +98,17 @@ def sweep(
     except Interrupted as error:
         echo(error, err=True)
         raise typer.Exit(130) from None
+    if as_json:
+        made = pictures.written(plan, store, csv, wanted)
+        answer(
+            {
+                **asdict(summary),
+                "store": store.path,
+                "wrote": made,
+                "table": columns(store, plan=plan),
+            }
+        )
+        return
     lines, total = summarise(plan, store, limit=ROWS)
     Console().print(table(plan, lines, total))
     for line in (*doubts(total), *words(summary, store)):
