@@ -231,7 +231,11 @@ class Network(Frozen):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the network to one checked file; the old file stays intact if writing fails."""
-        files.write(path, "network", {"bias": True} if self.bias else {}, self.to_arrays())
+        files.write_bytes(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The contents of the file that `save` writes; equal networks give equal bytes."""
+        return files.encode("network", {"bias": True} if self.bias else {}, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Network:

@@ -37,7 +37,9 @@ def test_a_page_has_runs_sections_and_downloads(tmp_path):
     assert rows[0] == ["run", "t", "log_t", "log_loss"]
     assert float(rows[1][3]) == page.runs[0].run.log_loss[0]
     assert len(rows) == 1 + sum(len(item.run.t) for item in page.runs)
-    assert page.sections[0].title == "Prediction"
+    assert [section.title for section in page.sections][:3] == [
+        *("The rank", "What was found", "Prediction"),
+    ]
     assert [c.predicted > 0 for c in page.comparisons] == [True, True]
     assert all(c.discrepancy < 0.05 for c in page.comparisons)  # stopped a little early
     assert page.claims is None

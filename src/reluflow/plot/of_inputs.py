@@ -15,8 +15,8 @@ from reluflow.figures import Axis, Heat, Layer, Line, Panel, Points, Text
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory
 
-GRID = 121  # of a surface, a side
-CURVE = 400  # of a function, with the kinks in addition
+GRID = 81  # of a surface, a side
+CURVE = 121  # of a function, with the kinks in addition
 NEURON_LINES = 60
 SMALL = 1e-3  # a neuron whose |a||w| is below this share of the largest is not drawn
 BEYOND = 3.0  # margins of a classifier are cut here
@@ -102,7 +102,7 @@ def function(
     layers.append(Line(x, y, label=nets[-1][0], colour=0, dash="solid", width=2.2))
     if is_kink.any():
         layers.append(
-            Points(x[is_kink], y[is_kink], label="kinks", colour=0, marker="triangle", size=5.0)
+            Points(x[is_kink], y[is_kink], label="kinks", colour=0, marker="triangle", size=7.0)
         )
     if data is not None:
         names = [f"point {i}" for i in range(data.n)]

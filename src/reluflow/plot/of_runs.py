@@ -151,6 +151,7 @@ def raster(run: Trajectory) -> Panel:
         _raster(run, pairs, edges),
         ("inactive", "active", "sliding"),
         (7, 0, 1),
+        tuple(f"neuron {j}, point {i}" for j, i in pairs),
     )
     axis = Axis("neuron, a row for each point", ticks=_neuron_ticks(pairs))
     return Panel("", time_axis(run), axis, (cells, *_branches(run, pairs, edges)))

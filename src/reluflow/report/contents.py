@@ -45,6 +45,9 @@ def contents(page: Page) -> dict[str, Any]:
     return {
         "title": page.title,
         "question": page.question,
+        "answer": typeset(page.answer),
+        "lead": page.lead,
+        "needed": needed(page),
         "summary": _summary(page),
         "document": document,
         "seed": page.seed,
@@ -104,20 +107,47 @@ def _summary(page: Page) -> dict[str, Any]:
         for item in page.runs
         if len(item.run.branches)
     ]
-    counts = [] if page.claims is None else _counts(page.claims)
     undefined = len(page.comparisons) - len(known)
     return {
         "warnings": warnings,
-        "counts": counts,
+        "verdicts": [] if page.claims is None else _grouped(page.claims),
         "worst": None if worst is None else _comparison(worst),
         "undefined": undefined,
     }
 
 
-def _counts(report: Report) -> list[dict[str, Any]]:
-    found = report.counts()
+def needed(page: Page) -> list[str]:
+    """The downloads without which the command would not run."""
+    files = [page.document.get(name, {}) for name in ("data", "network")]
+    named = [str(table.get("file")) for table in files if isinstance(table, Mapping)]
+    return ["study.toml", *(name for name in named if name in page.downloads)]
+
+
+def _grouped(report: Report) -> list[dict[str, Any]]:
+    """Assumptions apart from claims: where the first fail, the second are about another problem."""
     return [
-        {"word": word, "mark": mark, "kind": kind, "count": found[verdict.value]}
+        {
+            "title": title,
+            "counts": [count for count in _counts(rows) if count["count"]],
+            "failing": [
+                {"id": row.id, "title": typeset(row.title)}
+                for row in rows
+                if row.verdict is Verdict.FAIL
+            ],
+        }
+        for title, rows in (("Assumptions", report.assumptions), ("Claims", report.checks))
+        if rows
+    ]
+
+
+def _counts(rows: Sequence[Check]) -> list[dict[str, Any]]:
+    return [
+        {
+            "word": word,
+            "mark": mark,
+            "kind": kind,
+            "count": sum(row.verdict is verdict for row in rows),
+        }
         for verdict, (word, mark, kind) in VERDICTS.items()
     ]
 
@@ -169,6 +199,8 @@ def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
 def _figure(figure: Figure, k: int) -> dict[str, Any]:
     return {
         "index": k,
+        "name": figure.name,
+        "first": figure.first_frame,
         "number": k + 1,
         "title": typeset(figure.title),
         "caption": typeset(figure.caption),
@@ -195,7 +227,7 @@ def _claims(report: Report) -> dict[str, Any]:
         "title": report.title,
         "subject": report.subject,
         "warnings": report.warnings,
-        "counts": _counts(report),
+        "counts": _counts([*report.assumptions, *report.checks]),
         "total": len(report.assumptions) + len(report.checks),
         "tables": [
             {"title": title, "rows": [_check(check) for check in rows]}

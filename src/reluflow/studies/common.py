@@ -12,8 +12,8 @@ from reluflow.plot import of_runs
 from reluflow.theory.contract import LabelledRun, Section
 from reluflow.trajectory import Trajectory
 
-FRAMES = 48
-TRAIL = 6  # records behind a neuron of a frame
+FRAMES = 32
+TRAIL, FOLLOWED = 4, 24  # records behind a neuron of a frame, of so many neurons
 LN10 = of_runs.LN10
 
 
@@ -32,7 +32,11 @@ def losses(runs: Sequence[LabelledRun]) -> Section:
         "straight line going down is a power law, a plateau is a saddle.",
         (
             Figure(
-                "loss", "Loss through training", (panel,), caption="Recorded losses of all runs."
+                "loss",
+                "Loss through training",
+                (panel,),
+                caption="Recorded losses of all runs.",
+                cursor=True,
             ),
         ),
     )
@@ -46,7 +50,7 @@ def norms(item: LabelledRun) -> Section:
     return Section(
         "Norms",
         f"Norms of the {width} hidden weight vectors ({item.label})." + note,
-        (Figure("neuron_norms", "Neuron norms through training", (panel,)),),
+        (Figure("neuron_norms", "Neuron norms through training", (panel,), cursor=True),),
     )
 
 
@@ -55,7 +59,7 @@ def directions(item: LabelledRun) -> Section:
     run = item.run
     plane, names = of_runs.plane_of(run)
     shown = of_runs.largest(np.array(run.final.log_norms), of_runs.CLOUD)
-    followed = of_runs.largest(np.array(run.final.log_norms), of_runs.LINES)
+    followed = of_runs.largest(np.array(run.final.log_norms), FOLLOWED)
     chosen = _frame_records(run)
     nets = [run.network(int(k)) for k in chosen]
     frames = []
@@ -66,7 +70,7 @@ def directions(item: LabelledRun) -> Section:
             *of_runs.trails(behind, plane, followed),
             *of_runs.cloud(net, plane, shown),
         )
-        frames.append(Frame(label, layers))
+        frames.append(Frame(label, layers, run.log_t[k] / LN10 if run.t[k] > 0 else None))
     panel = of_runs.directions_panel(of_runs.cloud(nets[0], plane, shown), names)
     return Section(
         "Directions",
@@ -103,7 +107,8 @@ def activations(item: LabelledRun) -> Section:
         text += " Diamonds: branches, where the solution was not unique."
     if run.engine == "descent" and not len(run.events):
         text += " Patterns are those of the records."
-    return Section("Activations", text, (Figure("activations", "Activation raster", (panel,)),))
+    figure = Figure("activations", "Activation raster", (panel,), cursor=True)
+    return Section("Activations", text, (figure,))
 
 
 def _frame_records(run: Trajectory) -> NDArray[np.int64]:
