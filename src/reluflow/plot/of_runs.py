@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def neurons(run: Trajectory) -> Panel:
     shown = largest(np.array(run.final.log_norms), CLOUD)
     nets = [run.network(k) for k in range(len(run.t))]
     followed = largest(np.array(run.final.log_norms), LINES)
-    layers = (*trails(nets, plane, followed), *cloud(run.final, plane, shown))
+    layers = (*trails(nets, plane, followed, between=6), *cloud(run.final, plane, shown))
     return directions_panel(layers, names)
 
 
@@ -114,12 +115,21 @@ def directions_panel(layers: tuple[Layer, ...], names: tuple[str, str]) -> Panel
 
 
 def trails(
-    nets: Sequence[Network], plane: Array, shown: Sequence[int], width: float = 0.8
+    nets: Sequence[Network], plane: Array, shown: Sequence[int], between: int = 0
 ) -> tuple[Line, ...]:
-    """The ways of neurons through some networks, broken between neurons."""
+    """The ways of neurons through some networks, broken between neurons.
+
+    ``between`` two networks so many places on the arc are added: in a plateau neurons turn far
+    from one record to the next, and stay on the sphere.
+    """
     if len(nets) < 2:
         return ()
-    seen = np.array([net.directions[shown] @ plane.T for net in nets])
+    units = np.array([net.directions[shown] for net in nets])
+    share = np.linspace(0.0, 1.0, between + 2)[:-1, None, None]
+    arcs = [(1.0 - share) * a + share * b for a, b in pairwise(units)]
+    units = np.concatenate([*arcs, units[-1:]])
+    size = np.linalg.norm(units, axis=2, keepdims=True)
+    seen = units / np.where(size > 0.0, size, 1.0) @ plane.T
     gap = np.full((1, *seen.shape[1:]), np.nan)
     ways = np.concatenate([seen, gap]).transpose(1, 0, 2)
     signs = nets[-1].signs[shown]
@@ -133,7 +143,7 @@ def trails(
             way[..., 1].ravel(),
             colour=colour,
             dash=dash,  # type: ignore[arg-type]
-            width=width,
+            width=0.8,
             opacity=0.35,
         )
         for way, colour, dash in groups
