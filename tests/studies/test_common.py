@@ -52,7 +52,7 @@ def test_directions_stay_in_the_disc_and_move(slid):
     for frame in figure.frames:
         clouds = [layer for layer in frame.layers if isinstance(layer, Points)]
         lines = [layer for layer in frame.layers if isinstance(layer, Line)]
-        assert len(lines) == 1 + 2 * (frame is not figure.frames[0])  # the circle, and trails
+        assert len(lines) == 3  # the circle, and trails of both signs
         for cloud in (*clouds, *lines):
             cloud = replace(cloud, x=np.nan_to_num(cloud.x), y=np.nan_to_num(cloud.y))
             assert (cloud.x**2 + cloud.y**2 <= 1 + 1e-12).all()

@@ -65,7 +65,7 @@ def directions(item: LabelledRun) -> Section:
     frames = []
     for place, (k, net) in enumerate(zip(chosen, nets, strict=True)):
         label = f"log10 t = {run.log_t[k] / LN10:.3g}" if run.t[k] > 0 else "start"
-        behind = nets[max(0, place - TRAIL) : place + 1]
+        behind = nets[max(0, place - TRAIL) : place + 1] if place else nets[:1] * 2
         layers = (
             *of_runs.trails(behind, plane, followed),
             *of_runs.cloud(net, plane, shown),

@@ -44,6 +44,9 @@
     return result;
   };
 
+  const changed = (trace, changes) => // null says that a part is gone
+    Object.fromEntries(Object.entries({ ...trace, ...changes }).filter(([, part]) => part !== null));
+
   const cursors = (spec) =>
     (spec.layout.meta.cursor ?? []).map((axis) => ({
       type: "line", xref: axis, yref: `${axis.replace("x", "y")} domain`, x0: cursor, x1: cursor, y0: 0, y1: 1,
@@ -56,7 +59,7 @@
     const width = printing ? PRINT_WIDTH : plot.clientWidth;
     const narrow = width < NARROW;
     const data = [...spec.data];
-    if (frame) frame.traces.forEach((index, k) => { data[index] = { ...data[index], ...frame.data[k] }; });
+    if (frame) frame.traces.forEach((index, k) => { data[index] = changed(data[index], frame.data[k]); });
     const layout = merged(merged(spec.layout, frame?.layout && { shapes: null, annotations: null }), narrow && spec.layout.meta.narrow);
     Object.assign(layout, frame?.layout, { width, dragmode: narrow ? false : "zoom" });
     if (cursor !== null && !printing) layout.shapes = [...(layout.shapes ?? []), ...cursors(spec)];
@@ -66,6 +69,11 @@
     return Plotly.react(plot, ...(night ? recoloured([data, layout]) : [structuredClone(data), structuredClone(layout)]), {
       displayModeBar: false, // six stops of the tab key in every figure, for what a drag does too
     });
+  };
+  const mark = (plot) => { // the cursor alone: cheaper than drawing everything again
+    const spec = figures[plot.dataset.figure];
+    const shapes = [...(spec.layout.shapes ?? []), ...(cursor === null ? [] : cursors(spec))];
+    Plotly.relayout(plot, { shapes: root.dataset.theme === "dark" ? recoloured(shapes) : structuredClone(shapes) });
   };
   const drawAll = () => plots.forEach(draw);
 
@@ -90,7 +98,7 @@
       output.textContent = labels[moment[index]];
       draw(plot);
       cursor = figures[index].layout.meta.times?.[moment[index]] ?? null;
-      plots.filter((one) => figures[one.dataset.figure].layout.meta.cursor?.length).forEach(draw);
+      plots.filter((one) => figures[one.dataset.figure].layout.meta.cursor?.length).forEach(mark);
     };
     const pause = () => {
       clearTimeout(timer);
