@@ -129,7 +129,7 @@ def test_a_page_of_own_data_makes_itself_again(tmp_path, network):
     result = invoke("study", here / "first.toml", "--out", here, "--seed", 5)
     assert result.exit_code == 0, result.output
     page = (here / "first" / "report.html").read_text(encoding="utf-8")
-    assert len(page.encode()) < 2_000_000
+    assert len(page.encode()) < 1_500_000
     for name, body in downloads(page).items():
         (there / name).write_bytes(body)
     reproduce = page.partition('id="reproduce"')[2]

@@ -8,6 +8,7 @@ JSON in which no character can end the script element that holds it.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 from importlib import resources
@@ -57,21 +58,21 @@ def write(page: Page, path: str | PathLike[str]) -> None:
 
 def _document(page: Page) -> str:
     figures = [figure for section in page.sections for figure in section.figures]
-    scripts = [_asset("theme.js")]
-    if figures:
-        scripts.append(_plotly())
-    scripts.append(_asset("report.js"))
+    scripts = [_asset("theme.js"), _asset("report.js")]
+    library = _plotly() if figures else ""
     drawn = {
         "figures": [packed(drawing.to_plotly(figure)) for figure in figures],
         "dark": palette.to_dark(),
     }
     text: str = _template().render(
         **contents(page),
-        policy=_policy(scripts),
+        policy=_policy([*scripts, library] if library else scripts),
         style=_asset("report.css"),
         first_script=scripts[0],
         scripts=scripts[1:],
         data=_json(drawn),
+        library_size=len(library),
+        library=base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode(),
     )
     return text
 
@@ -144,6 +145,8 @@ def _asset(name: str) -> str:
 
 def _policy(scripts: list[str]) -> str:
     """The content security policy: nothing from outside, these scripts only.
+
+    The library is kept compressed; the page unpacks it into a script that its hash allows.
 
     Styles may be inline because plotly sets style attributes; images are its rasters.
     """

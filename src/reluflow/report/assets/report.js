@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+(async () => {
   const { figures, dark } = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const NARROW = 620; // px: below, the panels of a figure stand in one column
@@ -12,6 +12,17 @@
   const moment = figures.map((spec) => spec.layout.meta.first ?? 0); // the frame of each figure
   let cursor = null; // the time of the movie that was moved last, on the axes of figures with a cursor
   let printing = false;
+
+  // ---- the library that draws, unpacked into a script that the policy knows by its hash
+
+  const packed = document.getElementById("library");
+  if (packed) {
+    const bytes = Uint8Array.from(atob(packed.textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
 
   // ---- texts of the cells of rasters, kept as names of rows and categories
 
