@@ -70,7 +70,7 @@ def test_a_reshaped_array_is_other_data():
         ([], [], r"`X` has shape \(0,\); 2 axes are needed"),
         ([1.0, 2.0], [1.0, 2.0], r"`X` has shape \(2,\); 2 axes"),
         (np.ones((2, 2, 2)), [1, 1], r"`X` has shape \(2, 2, 2\)"),
-        (np.eye(2), [[1.0], [2.0]], r"`y` has shape \(2, 1\); 1 axes"),
+        (np.eye(2), [[1.0, 2.0]], r"`y` has shape \(1, 2\); 1 axes"),
         (np.eye(2), [1.0, 2.0, 3.0], "`X` has 2 rows but `y` has 3 labels"),
         (np.eye(2), 1.0, r"`y` has shape \(\)"),
         ([[1.0, np.nan]], [1.0], r"`X` has 1 non-finite entries \(first: nan at \(0, 1\)\)"),
@@ -122,3 +122,25 @@ def test_what_is_known_about_the_points_is_checked_too(extra, message):
 
 def test_repr_names_the_data():
     assert repr(rf.Dataset([[1.0]], [1.0], name="toy")) == "Dataset('toy', n=1, d=1)"
+
+
+@pytest.mark.parametrize("X", [[2.0, 0.0], [[2.0], [0.0]], np.array([[2], [0]])])
+def test_a_bias_is_the_last_coordinate(X):
+    data = rf.Dataset(X, [1.0, -1.0], bias=True)
+    np.testing.assert_array_equal(data.X, [[2.0, 1.0], [0.0, 1.0]])
+    assert data.bias
+    assert data == rf.Dataset(data.X, data.y)
+    assert not rf.Dataset(data.X, data.y).bias
+
+
+def test_bias_is_yes_or_no():
+    with pytest.raises(InputError, match="`bias` is 1"):
+        rf.Dataset([[1.0]], [1.0], bias=1)
+    with pytest.raises(InputError, match="rectangular"):
+        rf.Dataset([[1.0], [1.0, 2.0]], [1.0, 2.0], bias=True)
+
+
+def test_labels_in_a_column_are_flattened_with_a_warning():
+    with pytest.warns(rf.errors.ReluflowWarning, match=r"`y` has shape \(2, 1\).*y.ravel"):
+        data = rf.Dataset(np.eye(2), np.array([[1.0], [2.0]]))
+    assert data.y.tolist() == [1.0, 2.0]

@@ -86,6 +86,16 @@ def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
         exec(compile(body, page.name, "exec"), names)
 
 
+def test_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    """Followed literally: what is printed is what stands below the code."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for body in blocks(ROOT / "README.md", "python"):
+        exec(compile(body, "README.md", "exec"), names)
+    assert capsys.readouterr().out == blocks(ROOT / "README.md", "output")[0]
+    assert (tmp_path / "ten_points.png").is_file()
+
+
 @EVERY_PAGE
 def test_every_block_says_what_it_is(page):
     """So that none escapes these tests."""

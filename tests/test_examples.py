@@ -1,4 +1,4 @@
-"""The examples run as they are: three scripts and the cells of the notebook, in order."""
+"""The examples run as they are: three scripts, and the cells of the notebooks in order."""
 
 import json
 import runpy
@@ -31,15 +31,55 @@ def test_descent_approaches_the_flow_in_the_example(capsys):
     assert max(ratios) / min(ratios) < 1.2
 
 
-def test_the_notebook_runs_from_top_to_bottom(monkeypatch):
+NOTEBOOKS = sorted(path.name for path in EXAMPLES.glob("*.ipynb"))
+
+
+def executed(name, monkeypatch):
+    """The names of a notebook after its cells have run from top to bottom."""
     monkeypatch.setenv("MPLBACKEND", "agg")
-    notebook = json.loads((EXAMPLES / "first_steps.ipynb").read_text(encoding="utf-8"))
-    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    notebook = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     space: dict[str, object] = {}
     for number, source in enumerate(cells):
-        exec(compile(source, f"cell {number}", "exec"), space)
-    run, report = space["run"], space["report"]
-    assert run.status == "converged"
-    assert abs(space["prediction"].network.squared_norm - run.final.squared_norm) < 1e-6
-    assert not [check.id for check in report.checks if check.verdict.value == "FAIL"]
+        exec(compile(source, f"{name}, cell {number}", "exec"), space)
+    return space
+
+
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_notebooks_hold_what_they_show(name):
+    notebook = json.loads((EXAMPLES / name).read_text(encoding="utf-8"))
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    kinds = {
+        kind
+        for cell in code
+        for output in cell["outputs"]
+        for kind in output.get("data", {"stdout": ""})
+    }
+    assert kinds & {"image/png", "text/html"}
+    assert "/home" not in json.dumps(notebook)
+    assert "/tmp" not in json.dumps(notebook)
+
+
+def test_first_steps_end_with_passes_only(monkeypatch):
+    space = executed("first_steps.ipynb", monkeypatch)
+    counts = space["report"].counts()
+    assert counts["PASS"] == sum(counts.values()) == 12
+
+
+def test_own_data_says_what_it_found(monkeypatch):
+    space = executed("own_data.ipynb", monkeypatch)
+    assert space["point"].kind == "minimum"
+    assert space["least"].value > space["run"].final.squared_norm
+
+
+def test_the_conjecture_is_decided_on_every_draw(monkeypatch):
+    space = executed("conjecture.ipynb", monkeypatch)
+    assert {verdict for _, verdict in space["ratios"]} == {"PASS"}
+
+
+def test_the_loop_of_pytorch_is_descent(monkeypatch):
+    pytest.importorskip("torch")
+    space = executed("from_pytorch.ipynb", monkeypatch)
+    assert abs(space["run"].final.W - space["trained"].W).max() < 1e-9

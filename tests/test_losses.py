@@ -191,3 +191,38 @@ def test_equal_points_may_have_opposite_labels(loss):
     losses.Square().check_data(X, np.array([1.0, 1.0, -1.0, -1.0]))
     with pytest.raises(InputError, match="labels"):
         loss.check_data(X, np.array([1.0, 1.0, -1.0, 0.5]))
+
+
+@pytest.mark.parametrize(
+    ("given", "loss"),
+    [
+        ("square", losses.Square("1/2n")),
+        ("exponential", losses.Exponential()),
+        ("logistic", losses.Logistic()),
+        (losses.Square("1/n"), losses.Square("1/n")),
+    ],
+)
+def test_losses_have_names(given, loss):
+    assert losses.named(given) == loss
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("logisitc", "`loss` is 'logisitc'; .* Did you mean 'logistic'"),
+        ("MSE", r"nearest is rf.losses.Square\("),
+        ("cross_entropy", r"nearest is rf.losses.Logistic\("),
+        (None, "`loss` is None; it must be 'square'"),
+        (losses.Square, "it must be 'square', 'exponential', 'logistic' or an object"),
+    ],
+)
+def test_other_losses_are_refused_with_the_nearest(given, message):
+    with pytest.raises(InputError, match=message):
+        losses.named(given)
+
+
+def test_labels_0_and_1_are_offered_as_signs():
+    with pytest.raises(InputError, match=r"needs labels -1 or 1; y\[1\] is 0.*pass 2 \* y - 1"):
+        losses.Logistic().check_labels(np.array([1.0, 0.0]))
+    with pytest.raises(InputError, match="map the labels"):
+        losses.Logistic().check_labels(np.array([1.0, 0.0, 2.0]))

@@ -29,9 +29,9 @@ def exact_outputs(net, X):
         for x in np.asarray(X):
             terms = []
             for j in range(net.width):
-                z = mpmath.fdot(map(mpmath.mpf, net.W[j]), map(mpmath.mpf, x))
+                z = mpmath.fdot(map(mpmath.mpf, net.mantissa.W[j]), map(mpmath.mpf, x))
                 scale = mpmath.mpf(net.log_scale[j]) + mpmath.mpf(net.log_scale_out[j])
-                terms.append(mpmath.mpf(net.a[j]) * max(z, 0) * mpmath.exp(scale))
+                terms.append(mpmath.mpf(net.mantissa.a[j]) * max(z, 0) * mpmath.exp(scale))
             outputs.append(mpmath.fsum(terms))
         return outputs
 
@@ -41,11 +41,11 @@ def exact_squares(net):
     with mpmath.workdps(60):
         out = [
             (mpmath.mpf(a) * mpmath.exp(p)) ** 2
-            for a, p in zip(net.a, net.log_scale_out, strict=True)
+            for a, p in zip(net.mantissa.a, net.log_scale_out, strict=True)
         ]
         hidden = [
             mpmath.fsum(mpmath.mpf(v) ** 2 for v in w) * mpmath.exp(2 * mpmath.mpf(s))
-            for w, s in zip(net.W, net.log_scale, strict=True)
+            for w, s in zip(net.mantissa.W, net.log_scale, strict=True)
         ]
         return out, hidden
 
@@ -177,12 +177,60 @@ def test_balance_of_a_dominated_neuron_in_the_log_domain():
 
 def test_the_split_is_kept_as_given():
     net = rf.Network([2.0], [[3.0, 0.0]], -1e6)
-    assert net.a.tolist() == [2.0]
-    assert net.W.tolist() == [[3.0, 0.0]]
+    assert net.mantissa.a.tolist() == [2.0]
+    assert net.mantissa.W.tolist() == [[3.0, 0.0]]
     assert net.log_scale.tolist() == [-1e6]
     scaled = net.with_scale([-5.0])
     assert scaled.log_scale.tolist() == scaled.log_scale_out.tolist() == [-5.0]
-    assert scaled.W.tolist() == net.W.tolist()
+    assert scaled.mantissa.W.tolist() == net.mantissa.W.tolist()
+
+
+def test_weights_are_the_true_weights_and_zero_where_they_underflow():
+    net = rf.Network(
+        [2.0, 1.0, -3.0],
+        [[3.0, 0.0], [1.0, 1.0], [0.5, 4.0]],
+        [np.log(2.0), -1e6, 0.0],
+        log_scale_out=[-np.log(4.0), 0.0, -1e6],
+    )
+    np.testing.assert_allclose(net.a, [0.5, 1.0, 0.0], rtol=1e-15)
+    np.testing.assert_allclose(net.W, [[6.0, 0.0], [0.0, 0.0], [0.5, 4.0]], rtol=1e-15)
+    assert net.signs.tolist() == [1.0, 1.0, -1.0]  # of the weights as they are, not as floats
+    for weights in (net.a, net.W, *net.mantissa):
+        with pytest.raises(ValueError, match="read-only"):
+            weights[0] = 1.0
+
+
+def test_without_scales_weights_are_the_mantissa_bit_for_bit():
+    net = rf.Network([0.1, 1e-320], [[0.3, -1e300], [5e-324, 7.0]])
+    assert net.a.tobytes() == net.mantissa.a.tobytes()
+    assert net.W.tobytes() == net.mantissa.W.tobytes()
+
+
+@pytest.mark.parametrize("points", [[[0.5], [-2.0]], [0.5, -2.0], [[0.5, 1.0], [-2.0, 1.0]]])
+def test_a_network_with_a_bias_takes_points_without_it(points):
+    net = rf.Network([2.0, -1.0], [[1.0, 3.0], [-1.0, 0.5]], -0.3, bias=True)
+    with_ones = [[0.5, 1.0], [-2.0, 1.0]]
+    expected = net.with_bias(False).predict(with_ones)
+    np.testing.assert_array_equal(net.predict(points), expected)
+    for other in (net.flat(), net.with_scale(-0.3), rf.Network.from_arrays(net.to_arrays())):
+        np.testing.assert_allclose(other.with_bias().predict(points), expected, rtol=1e-13)
+    assert net.flat().bias
+    assert net.with_scale(1.0).bias
+
+
+def test_points_of_another_width_are_refused_and_a_bias_is_suggested():
+    plain = rf.Network([1.0], [[1.0, 2.0, 3.0]])
+    with pytest.raises(InputError, match=r"`X` has 2 columns .* 3 inputs.*`net.with_bias\(\)`"):
+        plain.predict([[1.0, 2.0]])
+    for net, columns in ((plain, 4), (plain.with_bias(), 4), (plain.with_bias(), 1)):
+        with pytest.raises(InputError, match=rf"`X` has {columns} columns .* agree\.$"):
+            net.predict(np.ones((2, columns)))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_bias_is_kept_in_files(tmp_path, bias):
+    rf.Network([1.0], [[1.0, 2.0]], bias=bias).save(tmp_path / "net.rf")
+    assert rf.Network.load(tmp_path / "net.rf").bias is bias
 
 
 def test_flat_multiplies_the_scales_in():
@@ -286,75 +334,3 @@ def test_a_sound_file_with_unusable_contents_is_refused(tmp_path):
     files.write(path, "network", {}, {**arrays, "a": np.array(["x"] * 6)})
     with pytest.raises(FileError, match=r"`a` has dtype"):
         rf.Network.load(path)
-
-
-class FakeTensor:
-    """The few methods of a PyTorch tensor that the exchange uses."""
-
-    def __init__(self, values):
-        self.values = np.array(values, dtype=np.float32)
-
-    shape = property(lambda self: self.values.shape)
-    data = property(lambda self: self)
-
-    def detach(self):
-        return self
-
-    def cpu(self):
-        return self
-
-    def numpy(self):
-        return self.values
-
-    def new_tensor(self, values):
-        return FakeTensor(values)
-
-    def copy_(self, other):
-        self.values[...] = other.values
-
-
-class FakeModule:
-    def __init__(self, **parameters):
-        self.parameters = {name: FakeTensor(values) for name, values in parameters.items()}
-
-    def named_parameters(self):
-        return iter(self.parameters.items())
-
-
-def test_torch_modules_are_read_and_written_without_importing_torch():
-    module = FakeModule(hidden=[[1.0, 2.0], [3.0, 4.0]], output=[[5.0, -6.0]])
-    net = rf.Network.from_torch(module)
-    assert net.W.tolist() == [[1.0, 2.0], [3.0, 4.0]]
-    assert net.a.tolist() == [5.0, -6.0]
-    assert net.W.dtype == np.float64
-    scaled = rf.Network(net.a, net.W, np.log(2.0))
-    assert scaled.to_torch(module) is module
-    assert pytest.approx(2.0 * net.W) == rf.Network.from_torch(module).W
-    assert rf.Network.from_torch(module).a == pytest.approx(2.0 * net.a)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"hidden": [[1.0]], "bias": [1.0], "output": [[1.0]]},
-        {"hidden": [[1.0]]},
-        {"hidden": [[1.0], [2.0]], "output": [[1.0]]},
-        {"hidden": [[1.0], [2.0]], "output": [[1.0, 1.0], [1.0, 1.0]]},
-        {"hidden": [1.0], "output": [[1.0]]},
-    ],
-)
-def test_other_modules_are_refused_both_ways(parameters):
-    module = FakeModule(**parameters)
-    for call in (rf.Network.from_torch, sample()[0].to_torch):
-        with pytest.raises(InputError, match=r"the module has parameters of shapes .*bias"):
-            call(module)
-
-
-def test_a_module_of_another_width_and_no_module_at_all_are_refused():
-    module = FakeModule(hidden=[[1.0, 2.0]], output=[[5.0]])
-    with pytest.raises(
-        InputError, match=r"hidden layer of shape \(1, 2\); this network has \(6, 3"
-    ):
-        sample()[0].to_torch(module)
-    with pytest.raises(InputError, match=r"list has no named_parameters\(\)"):
-        rf.Network.from_torch([1, 2])

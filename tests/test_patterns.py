@@ -29,8 +29,12 @@ def runs():
 def jittered(net, seed):
     """The network with each hidden weight moved by 1e-16 of its neuron."""
     rng = np.random.default_rng(seed)
-    size = np.abs(net.W).max(axis=1, keepdims=True)
-    return rf.Network(net.a, net.W + 1e-16 * size * rng.choice([-1, 1], net.W.shape), net.log_scale)
+    size = np.abs(net.mantissa.W).max(axis=1, keepdims=True)
+    return rf.Network(
+        net.mantissa.a,
+        net.mantissa.W + 1e-16 * size * rng.choice([-1, 1], net.mantissa.W.shape),
+        net.log_scale,
+    )
 
 
 def signs(net, data):
@@ -49,7 +53,7 @@ def test_the_runs_end_with_slides_whose_signs_are_rounding(runs):
 
 def test_modes_are_those_the_engine_stored(runs):
     for run in runs:
-        stored = run.states["mode"]
+        stored = run.kept["mode"]
         for k in (0, len(run.t) // 2, len(run.t) - 1):
             assert np.array_equal(run.active(k), stored[k] == 1)
             assert np.array_equal(run.modes(k), np.minimum(stored[k], 2))
@@ -69,7 +73,7 @@ def test_modes_at_a_time_are_the_record_before_it_and_the_events_since(runs):
             t=run.t[[0, -1]],
             log_t=run.log_t[[0, -1]],
             log_loss=run.log_loss[[0, -1]],
-            states={name: array[[0, -1]] for name, array in run.states.items()},
+            kept={name: array[[0, -1]] for name, array in run.kept.items()},
         )
         for k in range(1, len(run.t) - 1):
             assert np.array_equal(few.modes(t=run.t[k]), run.modes(t=run.t[k]))
@@ -198,9 +202,9 @@ def test_events_that_change_no_mode_are_passed_over(runs):
 def jittered_run(run, seed):
     """The run with all recorded hidden weights moved by 1e-16 of their neurons."""
     rng = np.random.default_rng(seed)
-    W = run.states["W"]
+    W = run.kept["W"]
     step = 1e-16 * np.abs(W).max(axis=2, keepdims=True) * rng.choice([-1, 1], W.shape)
-    return replace(run, states={**run.states, "W": W + step}, final=jittered(run.final, seed))
+    return replace(run, kept={**run.kept, "W": W + step}, final=jittered(run.final, seed))
 
 
 def test_the_gradient_of_a_run_does_not_depend_on_rounding(runs):

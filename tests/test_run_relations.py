@@ -16,13 +16,13 @@ GOLDEN = Path(__file__).parent / "data" / "golden" / "0.1.0"
 
 
 def check(run, work=np.inf):
-    run_relations.check(run.data, run.loss_function, run.states, run.log_loss, work=work)
+    run_relations.check(run.data, run.loss_function, run.kept, run.log_loss, work=work)
 
 
 def with_states(run, name, change):
-    array = run.states[name].copy()
+    array = run.kept[name].copy()
     change(array)
-    return replace(run, states={**run.states, name: array})
+    return replace(run, kept={**run.kept, name: array})
 
 
 def put(where, value):
@@ -65,7 +65,7 @@ def test_modes_are_those_of_the_weights(mode):
     run = rf.load(GOLDEN / "flow-square.rf")
     z = run.network(1).preactivations(run.data.X).T
     j, i = np.argwhere(np.abs(z) > 0.01)[0]
-    if mode == run.states["mode"][1, j, i]:
+    if mode == run.kept["mode"][1, j, i]:
         check(run)
         return
     with pytest.raises(InputError, match=rf"`states.mode` is {mode} for neuron {j} and point {i}"):

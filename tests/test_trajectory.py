@@ -33,7 +33,7 @@ def a_run(k=4, m=2, d=3, **changes):
         t=t,
         log_t=log_t,
         log_loss=-t - 800.0,
-        states={
+        kept={
             "a": rng.normal(size=(k, m)),
             "W": rng.normal(size=(k, m, d)),
             "log_scale": np.full((k, m), -1e6),
@@ -70,9 +70,9 @@ def assert_same(one, two):
     for name in ("t", "log_t", "log_loss", "events"):
         assert getattr(one, name).dtype == getattr(two, name).dtype
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
-    assert set(one.states) == set(two.states)
-    for name, array in one.states.items():
-        assert array.tobytes() == two.states[name].tobytes()
+    assert set(one.kept) == set(two.kept)
+    for name, array in one.kept.items():
+        assert array.tobytes() == two.kept[name].tobytes()
 
 
 def test_saving_and_loading(tmp_path):
@@ -97,7 +97,7 @@ def test_saving_and_loading(tmp_path):
 def test_any_run_reads_back_equal(tmp_path_factory, counts, least, **changes):
     path = tmp_path_factory.mktemp("runs") / "run.rf"
     run = a_sound_run(**changes)
-    run = replace(run, stats={**counts, **run.stats}, states={**run.states, "least": least})
+    run = replace(run, stats={**counts, **run.stats}, kept={**run.kept, "least": least})
     run.save(path)
     assert_same(run, rf.load(path))
 
@@ -141,8 +141,45 @@ def test_losses_below_the_range_are_zero_and_above_it_infinite():
 
 def test_recorded_networks_and_repr():
     run = a_run()
-    assert run.network(2).a.tolist() == run.states["a"][2].tolist()
+    assert run.network(2).mantissa.a.tolist() == run.kept["a"][2].tolist()
     assert repr(run) == "Trajectory(descent, steps, t=3, log_loss=-803, events=2)"
+
+
+def test_states_are_the_true_weights_and_keep_the_split():
+    scale = np.array([[0.0, 0.0], [-1.0, 2.0], [-1e6, 0.5], [3.0, -1e6]])
+    run = a_run()
+    run = replace(run, kept={**run.kept, "log_scale": scale, "log_scale_out": -scale / 2})
+    for k in range(len(run.t)):
+        net = run.network(k)
+        np.testing.assert_allclose(run.states["a"][k], net.a, rtol=1e-14)
+        np.testing.assert_allclose(run.states["W"][k], net.W, rtol=1e-14)
+        np.testing.assert_array_equal(run.states["mantissa_W"][k], net.mantissa.W)
+    assert not run.states["W"][2, 0].any()  # below the range of floats
+    table = run.to_xarray()
+    for name in ("a", "W", "mantissa_a", "mantissa_W", "log_scale", "log_scale_out"):
+        np.testing.assert_array_equal(table[name], run.states[name])
+
+
+def test_networks_of_a_run_take_points_as_the_data_were_given(tmp_path):
+    data = rf.Dataset([0.3, -1.0], [1.0, -1.0], bias=True)
+    start = rf.Network([0.5, -0.5], [[0.5, 0.1], [-0.4, 0.2]])
+    run = rf.descend(data, start, lr=0.1, steps=20)
+    run.save(tmp_path / "run.rf")
+    again = rf.load(tmp_path / "run.rf")
+    assert again.data.bias
+    assert again.data == run.data
+    for found in (run, again):
+        for net in (found.net, found.final, found.at(7), found.network(3)):
+            np.testing.assert_array_equal(net.predict([0.3, -1.0]), net.predict(data.X))
+
+
+def test_a_bias_that_does_not_fit_the_points_is_refused(tmp_path):
+    run = a_sound_run()
+    fields, arrays = files.decode(run.to_bytes(), "trajectory", "run")
+    fields["fields"]["bias"] = True
+    files.write(tmp_path / "run.rf", "trajectory", fields["fields"], arrays)
+    with pytest.raises(FileError, match="`bias` does not fit the last coordinate"):
+        rf.load(tmp_path / "run.rf")
 
 
 def test_every_status_has_a_sentence_and_is_its_own_text():
@@ -339,8 +376,8 @@ def test_records_of_neurons_that_stand_still_are_kept(coordinates, tmp_path):
     still, sigma = np.ones((2, 2, coordinates)), np.array([[np.nan, 1.0], [0.0, -1.0]])
     a_flow_file(tmp_path / "run.rf", arrays={"states.still": still, "states.still_sigma": sigma})
     run = rf.load(tmp_path / "run.rf")
-    np.testing.assert_array_equal(run.states["still"], still)
-    np.testing.assert_array_equal(run.states["still_sigma"], sigma)
+    np.testing.assert_array_equal(run.kept["still"], still)
+    np.testing.assert_array_equal(run.kept["still_sigma"], sigma)
 
 
 def test_the_numerics_version_is_kept_and_may_be_absent(tmp_path):
@@ -415,4 +452,4 @@ def test_events_name_what_is_there(change, tmp_path):
 def test_arrays_of_later_releases_are_kept(tmp_path):
     extra = np.zeros((4, 2))
     rewrite(tmp_path / "run.rf", arrays={"states.new": extra})
-    assert np.array_equal(rf.load(tmp_path / "run.rf").states["new"], extra)
+    assert np.array_equal(rf.load(tmp_path / "run.rf").kept["new"], extra)

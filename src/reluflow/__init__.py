@@ -17,7 +17,7 @@ from reluflow.network import Network
 from reluflow.trajectory import Mode, Status, Trajectory, load
 
 if TYPE_CHECKING:
-    from reluflow import figures, geometry, interpolators, limits, papers, sweeps, theory
+    from reluflow import figures, geometry, interpolators, limits, papers, plot, sweeps, theory
     from reluflow.theory import Paper, Reference
 
 __all__ = [
@@ -45,11 +45,14 @@ __all__ = [
     "losses",
     "networks",
     "papers",
+    "plot",
     "sweeps",
     "theory",
 ]
 
-_WHEN_NAMED = ("figures", "geometry", "interpolators", "limits", "papers", "sweeps", "theory")
+_WHEN_NAMED = (
+    *("figures", "geometry", "interpolators", "limits", "papers", "plot", "sweeps", "theory"),
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -62,4 +65,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

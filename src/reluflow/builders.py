@@ -130,8 +130,8 @@ def _file(table: Table, folder: Path, path: str) -> Path:
     return folder / name
 
 
-def _read_csv(file: Path, label: str | int) -> Dataset:
-    return datasets.from_csv(file, label=label)
+def _read_csv(file: Path, label: str | int, bias: bool = False) -> Dataset:
+    return datasets.from_csv(file, label=label, bias=bias)
 
 
 def _read_network(file: Path) -> Network:

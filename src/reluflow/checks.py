@@ -55,6 +55,20 @@ def real_array(values: ArrayLike, name: str, ndim: int) -> Array:
     return read_only(array)
 
 
+def real_points(values: ArrayLike, name: str) -> Array:
+    """The same for points (n, d); points on a line may be given as (n,) and become (n, 1)."""
+    try:
+        on_line = np.ndim(values) == 1
+    except ValueError:  # rows of several lengths
+        on_line = False
+    return real_array(values, name, 1)[:, None] if on_line else real_array(values, name, 2)
+
+
+def with_ones(points: Array) -> Array:
+    """Points with the coordinate 1 appended: the bias of a neuron is its last weight."""
+    return read_only(np.column_stack([points, np.ones(len(points))]))
+
+
 def read_only(array: Array) -> Array:
     """Mark an array of a frozen value so that nobody changes it in place."""
     array.setflags(write=False)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from reluflow.checks import Array, Frozen, read_only, real_array, whole
-from reluflow.errors import InputError
+from reluflow.checks import Array, Frozen, read_only, real_array, real_points, whole, with_ones
+from reluflow.errors import InputError, ReluflowWarning
 from reluflow.wording import shown
 
 if TYPE_CHECKING:
@@ -27,11 +28,15 @@ class Dataset(Frozen):
     X : (n, d) array
         Points; no row may be zero (a zero point never activates a neuron).
     y : (n,) array
-        Labels.
+        Labels; a column (n, 1) is flattened, with a warning.
     teacher : (d,) array or Network, optional
         What generated the labels.
     name : str, optional
         A name for tables and figures.
+    bias : bool
+        Append the coordinate 1 to every point, so that neurons have a bias: their last weight.
+        Networks of runs on such data then take points without it. One-dimensional points may be
+        given as an array (n,).
     ambient_dim : int, optional
         Dimension of the space the points came from, if ``X`` is a reduced factor of them.
     spectrum : (k,) array, optional
@@ -42,6 +47,9 @@ class Dataset(Frozen):
     >>> Dataset([[1.0, 0.0], [0.0, 2.0]], [1.0, -1.0]).gram
     array([[1., 0.],
            [0., 4.]])
+    >>> Dataset([3.0, -1.0], [1.0, -1.0], bias=True).X
+    array([[ 3.,  1.],
+           [-1.,  1.]])
     """
 
     def __init__(
@@ -51,11 +59,14 @@ class Dataset(Frozen):
         *,
         teacher: ArrayLike | Network | None = None,
         name: str | None = None,
+        bias: bool = False,
         ambient_dim: int | None = None,
         spectrum: ArrayLike | None = None,
     ) -> None:
-        self.X: Array = real_array(X, "X", 2)
-        self.y: Array = real_array(y, "y", 1)
+        if not isinstance(bias, bool):
+            raise InputError(f"`bias` is {shown(bias)}. Pass True or False.")
+        self.X: Array = with_ones(real_points(X, "X")) if bias else real_array(X, "X", 2)
+        self.y: Array = real_array(_flattened(y), "y", 1)
         self.n, self.d = self.X.shape
         if self.n == 0 or self.d == 0:
             raise InputError(f"`X` has shape {self.X.shape}: it is empty. Give at least one point.")
@@ -67,13 +78,13 @@ class Dataset(Frozen):
         if len(zero):
             raise InputError(
                 f"`X` has {len(zero)} zero rows (first: {zero[0]}). A zero point never activates a "
-                "neuron, so its label cannot be learned. Drop it, or add a bias coordinate."
+                "neuron, so its label cannot be learned. Drop it, or pass `bias=True`."
             )
         self._check_magnitudes()
         if name is not None and not isinstance(name, str):
             raise InputError(f"`name` is {shown(name)}, not text. Pass a string or None.")
         self.teacher = _teacher(teacher, self.d)
-        self.name = name
+        self.name, self.bias = name, bias
         self.ambient_dim = None if ambient_dim is None else whole(ambient_dim, "ambient_dim")
         self.spectrum = None if spectrum is None else real_array(spectrum, "spectrum", 1)
 
@@ -111,9 +122,27 @@ class Dataset(Frozen):
     def __hash__(self) -> int:
         return hash(self.id)
 
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.dataset(self)
+
     def __repr__(self) -> str:
         label = f"{self.name!r}, " if self.name else ""
         return f"Dataset({label}n={self.n}, d={self.d})"
+
+
+def _flattened(y: Any) -> Any:
+    """Labels given as a column, as PyTorch has them, in one row."""
+    shape: tuple[int, ...] = getattr(y, "shape", ())
+    if len(shape) != 2 or shape[1] != 1:
+        return y
+    warnings.warn(
+        f"`y` has shape {tuple(shape)}; it is read as {shape[0]} labels. Pass y.ravel() to say so.",
+        ReluflowWarning,
+        stacklevel=3,
+    )
+    return np.asarray(y)[:, 0]
 
 
 def _teacher(teacher: Any, d: int) -> Array | Network | None:

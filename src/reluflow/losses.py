@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.checks import Array, choice
+from reluflow.checks import Array, choice, nearest
 from reluflow.errors import InputError
+from reluflow.wording import shown
 
 __all__ = ["Exponential", "Logistic", "Square", "from_dict"]
 
@@ -123,9 +124,11 @@ class _Margin(ABC):
         """Refuse labels other than -1 and 1."""
         bad = np.flatnonzero(np.abs(y) != 1.0)
         if len(bad):
+            binary = bool(np.isin(y, (0.0, 1.0)).all())
+            remedy = "pass 2 * y - 1" if binary else "map the labels to -1 and 1"
             raise InputError(
                 f"the {self.name} loss needs labels -1 or 1; y[{bad[0]}] is {y[bad[0]]:g}. "
-                "Use losses.Square() for regression, or map the labels to -1 and 1."
+                f"Use losses.Square() for regression, or {remedy}."
             )
 
     def check_data(self, X: Array, y: Array) -> None:
@@ -197,6 +200,36 @@ class Logistic(_Margin):
 
 
 Loss = Square | Exponential | Logistic
+
+_NEAREST = {
+    "mse": 'Square("1/n")',
+    "l2": "Square()",
+    "squared": "Square()",
+    "bce": "Logistic()",
+    "cross_entropy": "Logistic()",
+    "log": "Logistic()",
+    "exp": "Exponential()",
+}
+
+
+def named(loss: Loss | str) -> Loss:
+    """A loss given by its name or as an object.
+
+    Examples
+    --------
+    >>> named("logistic"), named(Square("1/n"))
+    (Logistic(), Square(factor='1/n'))
+    """
+    if isinstance(loss, (Square, Exponential, Logistic)):
+        return loss
+    if isinstance(loss, str) and loss in NAMES:
+        return from_dict({"name": loss})
+    known = _NEAREST.get(loss.lower()) if isinstance(loss, str) else None
+    hint = f" The nearest is rf.losses.{known}." if known else nearest(loss, NAMES)
+    raise InputError(
+        f"`loss` is {shown(loss)}; it must be 'square', 'exponential', 'logistic' or an object of "
+        f"rf.losses.{hint}"
+    )
 
 
 def from_dict(spec: dict[str, Any]) -> Loss:

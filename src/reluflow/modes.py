@@ -29,8 +29,8 @@ def modes_of_signs(net: Network, data: Dataset, error: float = 0.0) -> NDArray[n
 
     ``error`` bounds that of the weights; where it is not finite, rounding alone counts.
     """
-    exponents = np.frexp(np.abs(net.W).max(axis=1))[1]
-    W = np.ldexp(net.W, -exponents[:, None])  # by powers of two: no digit is lost
+    exponents = np.frexp(np.abs(net.mantissa.W).max(axis=1))[1]
+    W = np.ldexp(net.mantissa.W, -exponents[:, None])  # by powers of two: no digit is lost
     unsure = (data.d + 2) * np.finfo(float).eps * (np.abs(W) @ np.abs(data.X).T)
     if np.isfinite(error) and error > 0.0:
         with np.errstate(over="ignore"):

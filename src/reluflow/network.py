@@ -3,22 +3,30 @@ r"""Network: a two-layer ReLU network whose neurons carry a log scale.
 .. math:: h(x) = \sum_j e^{s_j + p_j} a_j \, \mathrm{relu}(W_j \cdot x)
 
 ``s_j = log_scale[j]`` scales the hidden weights, ``p_j = log_scale_out[j]`` the output weight.
-The split between scale and direction is kept exactly as given: theory speaks of
-``lam = exp(log_scale)`` and ``z_j = W_j`` separately.
+The split between scale and mantissa is kept exactly as given: theory speaks of
+``lam = exp(log_scale)`` and ``z_j = W_j`` separately. What a reader of weights wants are the
+products, `Network.a` and `Network.W`; what computes at any scale reads `Network.mantissa`.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow import files
-from reluflow.checks import Array, Frozen, read_only, real_array
+from reluflow.checks import Array, Frozen, read_only, real_array, real_points, with_ones
 from reluflow.errors import InputError
+
+
+class Mantissa(NamedTuple):
+    """The weights before scaling, as they were given."""
+
+    a: Array
+    W: Array
 
 
 class Network(Frozen):
@@ -34,9 +42,25 @@ class Network(Frozen):
         Hidden weights are ``exp(log_scale_j) W_j``.
     log_scale_out : float or (m,) array, optional
         Output weights are ``exp(log_scale_out_j) a_j``; the same as ``log_scale`` if not given.
+    bias : bool
+        Whether the last input is the constant 1. Points may then be given without it.
+
+    Attributes
+    ----------
+    a, W : (m,), (m, d) arrays
+        The weights of the network, scales included; 0 where they are below the range of floats.
+    mantissa : named pair (a, W)
+        The weights before scaling, as given.
+    log_scale, log_scale_out : (m,) arrays
+        The scales, as given.
+    width, d : int
+        Numbers of neurons and of inputs.
 
     Examples
     --------
+    >>> net = Network([2.0], [[0.6, 0.8]], log_scale=-1.0)
+    >>> net.a, net.mantissa.a
+    (array([0.73575888]), array([2.]))
     >>> net = Network([1.0], [[0.6, 0.8]], log_scale=-1e6)
     >>> net.log_norms
     array([-1000000.])
@@ -60,19 +84,18 @@ class Network(Frozen):
         log_scale: ArrayLike = 0.0,
         *,
         log_scale_out: ArrayLike | None = None,
+        bias: bool = False,
     ) -> None:
-        self.a: Array = real_array(a, "a", 1)
-        self.W: Array = real_array(W, "W", 2)
-        self.width, self.d = self.W.shape
-        if len(self.a) != self.width:
+        self.mantissa = Mantissa(real_array(a, "a", 1), real_array(W, "W", 2))
+        shape: tuple[int, ...] = self.mantissa.W.shape
+        self.width, self.d = shape
+        if len(self.mantissa.a) != self.width:
             raise InputError(
-                f"`W` has {self.width} rows but `a` has {len(self.a)} entries. Give one output "
-                "weight a neuron."
+                f"`W` has {self.width} rows but `a` has {len(self.mantissa.a)} entries. Give one "
+                "output weight a neuron."
             )
         if self.width == 0 or self.d == 0:
-            raise InputError(
-                f"`W` has shape {self.W.shape}: it is empty. Give at least one neuron."
-            )
+            raise InputError(f"`W` has shape {shape}: it is empty. Give at least one neuron.")
         self.log_scale: Array = _per_neuron(log_scale, "log_scale", self.width)
         self.log_scale_out: Array = (
             self.log_scale
@@ -80,28 +103,40 @@ class Network(Frozen):
             else _per_neuron(log_scale_out, "log_scale_out", self.width)
         )
 
+        self.bias = bias
+
+    @cached_property
+    def a(self) -> Array:
+        """Output weights (m,); 0 where they are below the range of floats, inf where above."""
+        return read_only(scaled(self.mantissa.a, self.log_scale_out))
+
+    @cached_property
+    def W(self) -> Array:
+        """Hidden weights (m, d); 0 where they are below the range of floats, inf where above."""
+        return read_only(scaled(self.mantissa.W, self.log_scale[:, None]))
+
     # ---------------------------------------------------------------- norms and directions
 
     @cached_property
     def log_norms(self) -> Array:
         """Logarithms of the hidden norms ``|w_j|`` (-inf for a zero neuron)."""
-        return read_only(_log(row_norms(self.W)) + self.log_scale)
+        return read_only(_log(row_norms(self.mantissa.W)) + self.log_scale)
 
     @cached_property
     def log_outputs(self) -> Array:
         """Logarithms of ``|a_j|``, scale included (-inf where the weight is zero)."""
-        return read_only(_log(np.abs(self.a)) + self.log_scale_out)
+        return read_only(_log(np.abs(self.mantissa.a)) + self.log_scale_out)
 
     @cached_property
     def directions(self) -> Array:
         """Unit hidden weights (m, d); zero rows for zero neurons."""
-        norms = row_norms(self.W)
-        return read_only(self.W / np.where(norms > 0, norms, 1.0)[:, None])
+        norms = row_norms(self.mantissa.W)
+        return read_only(self.mantissa.W / np.where(norms > 0, norms, 1.0)[:, None])
 
     @property
     def signs(self) -> Array:
         """Signs of the output weights: -1, 0 or 1."""
-        return np.sign(self.a)
+        return np.sign(self.mantissa.a)
 
     @cached_property
     def balance(self) -> Array:
@@ -111,10 +146,10 @@ class Network(Frozen):
         balanced neurons keep their digits.
         """
         top = np.maximum(self.log_scale, self.log_scale_out)
-        outputs = _scaled(np.abs(self.a), self.log_scale_out - top)
-        norms = _scaled(row_norms(self.W), self.log_scale - top)
+        outputs = scaled(np.abs(self.mantissa.a), self.log_scale_out - top)
+        norms = scaled(row_norms(self.mantissa.W), self.log_scale - top)
         with np.errstate(over="ignore"):
-            return read_only(_scaled((outputs - norms) * (outputs + norms), 2 * top))
+            return read_only(scaled((outputs - norms) * (outputs + norms), 2 * top))
 
     @cached_property
     def log_squared_norm(self) -> float:
@@ -135,7 +170,7 @@ class Network(Frozen):
         Their signs are the pattern, except where a neuron rests on the plane of a point: there they
         are rounding, and `Trajectory.active` knows better.
         """
-        return self._points(X) @ self.W.T
+        return self._points(X) @ self.mantissa.W.T
 
     def predict(self, X: ArrayLike) -> Array:
         """Outputs ``h(x_i)`` (n,); 0 where they are below the range of floats, inf where above."""
@@ -143,7 +178,7 @@ class Network(Frozen):
         if np.all(np.abs(scale) < 600.0):
             with np.errstate(over="ignore", invalid="ignore"):
                 active = np.maximum(self.preactivations(X), 0.0)
-                outputs: Array = active @ (self.a * np.exp(scale))
+                outputs: Array = active @ (self.mantissa.a * np.exp(scale))
             if np.isfinite(outputs).all():
                 return outputs
         logs, signs = self.log_predict(X)
@@ -153,10 +188,12 @@ class Network(Frozen):
     def log_predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Logarithm of ``|h(x_i)|`` and its sign, right at any scale."""
         points, point_logs = _unit_rows(self._points(X))
-        rows, row_logs = _unit_rows(self.W)
+        rows, row_logs = _unit_rows(self.mantissa.W)
         hidden, out = self.log_scale.max(), self.log_scale_out.max()
         relative = (self.log_scale - hidden) + (self.log_scale_out - out)
-        logs = _log(np.maximum(points @ rows.T, 0.0)) + (_log(np.abs(self.a)) + row_logs + relative)
+        logs = _log(np.maximum(points @ rows.T, 0.0)) + (
+            _log(np.abs(self.mantissa.a)) + row_logs + relative
+        )
         top = logs.max(axis=1)
         top[np.isneginf(top)] = 0.0  # no active neuron: the sum is zero whatever the scale
         total = (np.exp(logs - top[:, None]) * self.signs).sum(axis=1)
@@ -164,20 +201,29 @@ class Network(Frozen):
 
     def with_scale(self, log_scale: ArrayLike) -> Network:
         """Return the same ``(a, W)`` at another scale, for both layers."""
-        return Network(self.a, self.W, log_scale)
+        return Network(*self.mantissa, log_scale, bias=self.bias)
 
     def flat(self) -> Network:
         """Return the network with its scales multiplied into the weights (log scale 0)."""
-        return Network(
-            _scaled(self.a, self.log_scale_out), _scaled(self.W, self.log_scale[:, None])
-        )
+        return Network(self.a, self.W, bias=self.bias)
+
+    def with_bias(self, bias: bool = True) -> Network:
+        """Return the same network, taking points without the last coordinate, which is 1."""
+        if bias == self.bias:
+            return self
+        scales = {"log_scale": self.log_scale, "log_scale_out": self.log_scale_out}
+        return Network(*self.mantissa, **scales, bias=bias)
 
     def _points(self, X: ArrayLike) -> Array:
-        points = real_array(X, "X", 2)
+        points = real_points(X, "X") if self.bias else real_array(X, "X", 2)
+        if self.bias and points.shape[1] == self.d - 1:
+            return with_ones(points)
         if points.shape[1] != self.d:
+            missing = points.shape[1] == self.d - 1
+            hint = " If the last one is a bias, use `net.with_bias()`." if missing else ""
             raise InputError(
                 f"`X` has {points.shape[1]} columns but the network takes {self.d} inputs. "
-                "Make them agree."
+                f"Make them agree.{hint}"
             )
         return points
 
@@ -185,20 +231,24 @@ class Network(Frozen):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the network to one checked file; the old file stays intact if writing fails."""
-        files.write(path, "network", {}, self.to_arrays())
+        files.write_bytes(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The contents of the file that `save` writes; equal networks give equal bytes."""
+        return files.encode("network", {"bias": True} if self.bias else {}, self.to_arrays())
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Network:
         """Read a network written by `save`; a damaged or foreign file is refused."""
-        _, arrays = files.read(path, "network")
+        manifest, arrays = files.read(path, "network")
         with files.contents(path):
-            return cls.from_arrays(arrays)
+            return cls.from_arrays(arrays).with_bias(manifest["fields"].get("bias") is True)
 
     def to_arrays(self) -> dict[str, Array]:
         """The four arrays that define the network."""
         return {
-            "a": self.a,
-            "W": self.W,
+            "a": self.mantissa.a,
+            "W": self.mantissa.W,
             "log_scale": self.log_scale,
             "log_scale_out": self.log_scale_out,
         }
@@ -212,22 +262,26 @@ class Network(Frozen):
 
     @classmethod
     def from_torch(cls, module: Any) -> Network:
-        """Read a bias-free ``Linear, ReLU, Linear`` PyTorch module with one output."""
-        hidden, output = _layers(module)
-        return cls(output.detach().cpu().numpy()[0], hidden.detach().cpu().numpy())
+        """Read a PyTorch module ``Sequential(Linear, ReLU, Linear)`` with one output.
 
-    def to_torch(self, module: Any) -> Any:
-        """Copy the weights into such a module (of the same shape) and return it."""
-        hidden, output = _layers(module)
-        if tuple(hidden.shape) != self.W.shape:
-            raise InputError(
-                f"the module has a hidden layer of shape {tuple(hidden.shape)}; this network has "
-                f"{self.W.shape}. Build the module with the same width and inputs."
-            )
-        flat = self.flat()
-        hidden.data.copy_(hidden.data.new_tensor(flat.W))
-        output.data.copy_(output.data.new_tensor(flat.a[None, :]))
-        return module
+        The hidden layer may have a bias: it becomes the last coordinate, and the network takes
+        points without it (``bias=True``). A bias of the output, another activation and more layers
+        are refused.
+        """
+        from reluflow import torch_modules
+
+        a, W, bias = torch_modules.read(module)
+        return cls(a, W, bias=bias)
+
+    def to_torch(self) -> Any:
+        """Build the PyTorch module ``Sequential(Linear, ReLU, Linear)`` with these weights.
+
+        It is in double precision; ``.float()`` makes it single. With ``bias=True`` the last weights
+        of the neurons are the bias of the hidden layer.
+        """
+        from reluflow import torch_modules
+
+        return torch_modules.build(self.a, self.W, self.bias)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
@@ -236,6 +290,11 @@ class Network(Frozen):
         return all(np.array_equal(mine, theirs[key]) for key, mine in self.to_arrays().items())
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.network(self)
 
     def __repr__(self) -> str:
         return (
@@ -256,7 +315,7 @@ def _unit_rows(rows: Array) -> tuple[Array, Array]:
     return np.ldexp(rows, -exponents[:, None]), exponents * np.log(2.0)
 
 
-def _scaled(values: Array, log_factor: Array) -> Array:
+def scaled(values: Array, log_factor: Array) -> Array:
     """``values * exp(log_factor)``, through logs where the factor alone would leave the range."""
     with np.errstate(over="ignore"):
         if np.all(np.abs(log_factor) < 600.0):
@@ -272,23 +331,6 @@ def _log(values: Array) -> Array:
 def _logsumexp(logs: Array) -> float:
     top = float(logs.max())
     return top if np.isinf(top) else top + float(np.log(np.exp(logs - top).sum()))
-
-
-def _layers(module: Any) -> list[Any]:
-    """The hidden (m, d) and output (1, m) parameters of a PyTorch-like module."""
-    if not hasattr(module, "named_parameters"):
-        raise InputError(
-            f"{type(module).__name__} has no named_parameters(). Pass a PyTorch module "
-            "`Linear(d, m, bias=False), ReLU(), Linear(m, 1, bias=False)`."
-        )
-    layers = [parameter for _, parameter in module.named_parameters()]
-    shapes = [tuple(layer.shape) for layer in layers]
-    if [len(shape) for shape in shapes] != [2, 2] or shapes[1] != (1, shapes[0][0]):
-        raise InputError(
-            f"the module has parameters of shapes {shapes}; one hidden (m, d) and one output "
-            "(1, m) are needed. Write a bias as an input equal to 1."
-        )
-    return layers
 
 
 def _per_neuron(values: ArrayLike, name: str, width: int) -> Array:

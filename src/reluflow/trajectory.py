@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -17,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from reluflow import files, losses, run_file, run_relations
-from reluflow.checks import Array, number
+from reluflow.checks import Array, number, read_only
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError, MissingExtraError
 from reluflow.modes import AFTER, STORED, modes_of_signs
 from reluflow.modes import Mode as Mode
-from reluflow.network import Network
+from reluflow.network import Network, scaled
 from reluflow.run_file import EVENT_DTYPE as EVENT_DTYPE
 from reluflow.run_file import EVENT_KINDS as EVENT_KINDS
 from reluflow.statuses import Status as Status
@@ -40,9 +41,10 @@ class Trajectory:
         What was trained: the data, the network at the start, the loss.
     t, log_t, log_loss : (k,) arrays
         Recorded times (flow) or iterations (descent), their logarithms, the log-losses there.
-    states : mapping of arrays
-        The recorded networks, stacked: ``a`` (k, m), ``W`` (k, m, d), ``log_scale`` (k, m),
-        ``log_scale_out`` (k, m), and what the engine needs to restart.
+    kept : mapping of arrays
+        What the engine recorded and files store: the networks stacked as `Network.mantissa` has
+        them (``a`` (k, m), ``W`` (k, m, d), ``log_scale``, ``log_scale_out`` (k, m)), and what the
+        engine needs to restart. `states` has the true weights.
     final : Network
         The last network; for ``converged`` and ``stationary`` the limit at t = infinity.
     limit_error : float
@@ -71,7 +73,7 @@ class Trajectory:
     t: Array
     log_t: Array
     log_loss: Array
-    states: Mapping[str, NDArray[Any]]
+    kept: Mapping[str, NDArray[Any]]
     final: Network
     status: Status
     events: NDArray[Any] = field(default_factory=lambda: np.empty(0, EVENT_DTYPE))
@@ -80,6 +82,10 @@ class Trajectory:
     stats: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=files.provenance)
+
+    def __post_init__(self) -> None:
+        for name in ("net", "final"):
+            object.__setattr__(self, name, getattr(self, name).with_bias(self.data.bias))
 
     @property
     def ending(self) -> str:
@@ -97,10 +103,27 @@ class Trajectory:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.log_loss))
 
+    @cached_property
+    def states(self) -> Mapping[str, NDArray[Any]]:
+        """The recorded states, stacked: ``a`` (k, m) and ``W`` (k, m, d) are the true weights.
+
+        They are 0 where they underflow; ``mantissa_a``, ``mantissa_W``, ``log_scale`` and
+        ``log_scale_out`` have them at any scale. The rest is what the engine needs to restart.
+        """
+        a, W = self.kept["a"], self.kept["W"]
+        return {
+            **self.kept,
+            "a": read_only(scaled(a, self.kept["log_scale_out"])),
+            "W": read_only(scaled(W, self.kept["log_scale"][..., None])),
+            "mantissa_a": a,
+            "mantissa_W": W,
+        }
+
     def network(self, k: int) -> Network:
         """The k-th recorded network."""
         names = ("a", "W", "log_scale", "log_scale_out")
-        return Network.from_arrays({name: self.states[name][k] for name in names})
+        found = Network.from_arrays({name: self.kept[name][k] for name in names})
+        return found.with_bias(self.data.bias)
 
     def modes(
         self, k: int | None = None, *, t: float | None = None, log_t: float | None = None
@@ -152,12 +175,12 @@ class Trajectory:
             )
         if k == -1:
             return self._modes_at(np.inf)
-        if "mode" in self.states:
-            return np.asarray(STORED[self.states["mode"][k]])
+        if "mode" in self.kept:
+            return np.asarray(STORED[self.kept["mode"][k]])
         return modes_of_signs(self.network(int(k)), self.data)
 
     def _modes_at(self, log_t: float) -> NDArray[np.int8]:
-        if "mode" not in self.states:
+        if "mode" not in self.kept:
             if log_t == np.inf:
                 return modes_of_signs(self.final, self.data, self.limit_error)
             if log_t == -np.inf:
@@ -175,7 +198,7 @@ class Trajectory:
         if k < 0:  # before the first record
             found = modes_of_signs(self.net, self.data)
         else:
-            found = STORED[self.states["mode"][k]]
+            found = STORED[self.kept["mode"][k]]
             happened &= self.events["log_t"] > self.log_t[k]
         changes = self.events[happened & np.isin(self.events["kind"], list(AFTER))]
         after = [AFTER[kind] for kind in changes["kind"].tolist()]
@@ -201,7 +224,7 @@ class Trajectory:
             )
         from reluflow.engines import replay
 
-        return replay(self, **asked)
+        return replay(self, **asked).with_bias(self.data.bias)
 
     def sample(self, log_times: ArrayLike, *, stop: Callable[[], bool] | None = None) -> Trajectory:
         """Return the run with records at these log-times only, computed in one sweep.
@@ -229,6 +252,15 @@ class Trajectory:
 
         return log_max_angle(self, t, subset)
 
+    def plot(self) -> Any:
+        """Draw the four pictures that fit the run best (extra ``reluflow[report]``).
+
+        `reluflow.plot` has them one by one, and more.
+        """
+        from reluflow.plot import four
+
+        return four(self)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the run to one checked file; the old file stays intact if writing fails."""
         files.write_bytes(path, self.to_bytes())
@@ -240,7 +272,7 @@ class Trajectory:
             "log_t": self.log_t,
             "log_loss": self.log_loss,
             "events": self.events,
-            **{f"states.{name}": array for name, array in self.states.items()},
+            **{f"states.{name}": array for name, array in self.kept.items()},
             **{f"net.{name}": array for name, array in self.net.to_arrays().items()},
             **{f"final.{name}": array for name, array in self.final.to_arrays().items()},
             "data.X": self.data.X,
@@ -265,21 +297,25 @@ class Trajectory:
             "options": dict(self.options),
             "provenance": dict(self.provenance),
         }
+        if self.data.bias:
+            fields["bias"] = True
         return files.encode("trajectory", fields, arrays)
 
     def to_xarray(self) -> Any:
-        """Return an ``xarray.Dataset`` of the records (extra ``reluflow[xarray]``)."""
+        """Return an ``xarray.Dataset`` of the records (extra ``reluflow[xarray]``).
+
+        Its ``a`` and ``W`` are the true weights, as in `states`.
+        """
         try:
             import xarray
         except ImportError:
             raise MissingExtraError(
                 "to_xarray needs xarray. Install it with: pip install 'reluflow[xarray]'"
             ) from None
-        dims = {"a": ("t", "neuron"), "W": ("t", "neuron", "coordinate")}
-        variables = {
-            name: (dims.get(name, ("t", "neuron")), np.asarray(self.states[name]))
-            for name in ("a", "W", "log_scale", "log_scale_out")
-        }
+        axes = ("t", "neuron", "coordinate")
+        names = ("a", "W", "mantissa_a", "mantissa_W", "log_scale", "log_scale_out")
+        arrays = {name: np.asarray(self.states[name]) for name in names}
+        variables = {name: (axes[: array.ndim], array) for name, array in arrays.items()}
         variables["log_loss"] = (("t",), self.log_loss)
         return xarray.Dataset(
             variables,
@@ -291,6 +327,11 @@ class Trajectory:
                 **files.versions(),
             },
         )
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.trajectory(self)
 
     def __repr__(self) -> str:
         reason = f", reason={self.reason!r}" if self.reason else ""
@@ -319,9 +360,13 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
         return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
     teacher = group("teacher.")
+    X, bias = arrays["data.X"], fields.get("bias", False)
+    if bias is not False and not (bias is True and X.shape[1] > 1 and np.all(X[:, -1] == 1.0)):
+        raise InputError("`bias` does not fit the last coordinate of the points")
     data = Dataset(
-        arrays["data.X"],
+        X[:, :-1] if bias else X,
         arrays["data.y"],
+        bias=bias,
         teacher=Network.from_arrays(teacher) if teacher else arrays.get("data.teacher"),
         name=fields["name"],
         ambient_dim=fields["ambient_dim"],
@@ -342,7 +387,7 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
         t=arrays["t"],
         log_t=arrays["log_t"],
         log_loss=arrays["log_loss"],
-        states=states,
+        kept=states,
         final=Network.from_arrays(group("final.")),
         status=Status(fields["status"]),
         events=arrays["events"],

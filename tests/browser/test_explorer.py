@@ -405,7 +405,7 @@ def test_downloads_make_the_run_again(tab, tmp_path):
         path = tmp_path / waiting.value.suggested_filename
         waiting.value.save_as(path)
         found = spec.load(path).start() if name == "TOML" else rf.load(path)
-        assert np.array_equal(found.states["W"], run.states["W"])
+        assert np.array_equal(found.kept["W"], run.kept["W"])
     with tab.page.expect_download() as waiting:
         tab.page.get_by_label("Save The loss as SVG").click()
     text = waiting.value.path().read_text()

@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 
@@ -60,11 +61,11 @@ def test_the_movie_plays_to_its_end_pauses_and_starts_again(visit):
     button.click()
     assert button.inner_text() == "Pause"
     page.clock.run_for(1000)
-    stopped = frame(page)
-    assert stopped > 1
+    assert frame(page) > 1
     assert page.evaluate(look.POSITIONS) != pytest.approx(before, abs=1)
     button.click()
     assert button.inner_text() == "Play"
+    stopped = frame(page)
     page.clock.run_for(2000)
     assert frame(page) == stopped
     button.click()
@@ -74,6 +75,31 @@ def test_the_movie_plays_to_its_end_pauses_and_starts_again(visit):
     button.click()
     assert frame(page) == 0
     assert page.evaluate(look.POSITIONS) == pytest.approx(before, abs=0.1)  # px
+
+
+def test_the_slider_marks_its_time_in_the_other_figures(visit):
+    page = visit().page
+    shapes = """() => [1, 2, 4].map(
+      (k) => document.querySelector(`#figure-${k} .plot`).layout.shapes ?? [])"""
+    assert [len(found) for found in page.evaluate(shapes)] == [0, 0, 0]
+    slider = page.locator("input[type=range]")
+    slider.focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    data = page.evaluate("() => JSON.parse(document.getElementById('data').textContent)")
+    time = data["figures"][2]["layout"]["meta"]["times"][5]
+    found = page.evaluate(shapes)
+    assert [shape["x0"] for (shape,) in found] == [time] * 3
+
+
+def test_a_figure_can_be_saved_alone(visit):
+    page = visit().page
+    for kind, start in (("data", b"{"), ("svg", b"<svg"), ("png", b"\x89PNG")):
+        with page.expect_download() as waiting:
+            page.locator(f"#figure-1 .save button[data-kind={kind}]").click()
+        body = Path(waiting.value.path()).read_bytes()
+        assert body.startswith(start)
+        assert waiting.value.suggested_filename.startswith("loss.")
 
 
 def test_the_movie_obeys_the_keyboard(visit):
@@ -144,7 +170,7 @@ def test_all_words_have_contrast(visit, scheme):
     page = visit(color_scheme=scheme).page
     found = page.evaluate(look.CONTRASTS)
     assert len(found) > 150
-    assert any(words.startswith("log10 of") for _, words, _ in found)  # those of figures too
+    assert any(words.startswith("log₁₀ of") for _, words, _ in found)  # those of figures too
     assert {"pass", "fail", "unresolved", "not applicable"} <= {words for _, words, _ in found}
     assert [row for row in found if row[2] < 4.5] == []
 
@@ -219,7 +245,7 @@ def test_paper_gets_all_sections_and_no_buttons(visit, scheme):
     text = re.sub(r"\s+", " ", " ".join(sheet.extract_text() for sheet in printed.pages))
     for title in expected:
         assert title in text
-    for words in ("log10 of the loss", "along the teacher", "sliding", "T7", "two neurons are not"):
+    for words in ("log₁₀ of the loss", "along the teacher", "sliding", "T7", "two neurons are not"):
         assert words in text  # axes, legends and rows that the filter hid
     for words in ("Dark colours", "Light colours", "Show verdicts", "Skip to"):
         assert words not in text

@@ -259,10 +259,10 @@ def test_an_interrupted_run_goes_on_unless_it_is_to_be_fresh(toy, tmp_path, fres
     path = tmp_path / "toy.rf"
     body, whole = path.read_bytes(), rf.load(path)
     k = int(np.searchsorted(whole.t, 100))
-    cut = {name: array[:k] for name, array in whole.states.items()}
+    cut = {name: array[:k] for name, array in whole.kept.items()}
     stats = {**whole.stats, "iterations": int(whole.t[k - 1])}
     half = replace(whole, t=whole.t[:k], log_t=whole.log_t[:k], log_loss=whole.log_loss[:k])
-    replace(half, states=cut, stats=stats, status=rf.Status.INTERRUPTED).save(path)
+    replace(half, kept=cut, stats=stats, status=rf.Status.INTERRUPTED).save(path)
     result = invoke("run", toy, "--out", tmp_path, *(["--fresh"] if fresh else []))
     assert result.exit_code == 0
     assert ("it goes on from there" in result.output) is not fresh

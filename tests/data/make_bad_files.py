@@ -34,7 +34,7 @@ def a_run() -> Trajectory:
         t=np.array([0.0, 1.0]),
         log_t=np.array([-np.inf, 0.0]),
         log_loss=np.log([0.5, 0.5]),
-        states={name: np.stack([array, array]) for name, array in net.to_arrays().items()}
+        kept={name: np.stack([array, array]) for name, array in net.to_arrays().items()}
         | {
             "moved": np.zeros((2, 2), bool),
             "exponent": np.zeros((2, 2), np.int64),

@@ -30,6 +30,12 @@ def test_points_get_a_bias_and_keep_their_order():
     np.testing.assert_array_equal(data.y, [1, -1, 1])
 
 
+def test_a_table_gets_a_bias_where_it_is_asked_for(table):
+    data = table("x,y\n1,2\n0,3\n", label="y", bias=True)
+    np.testing.assert_array_equal(data.X, [[1, 1], [0, 1]])
+    assert data.bias
+
+
 def test_the_origin_is_an_ordinary_point():
     assert datasets.from_points([0.0], [1.0]).n == 1
 

@@ -76,7 +76,7 @@ def test_a_descent_interrupted_again_and_again_ends_in_the_same_bits(name, tmp_p
     again = resume(last, **options)
     assert again.t.tolist() == calm.t.tolist()
     for stored in ("a", "W", "log_scale", "log_scale_out"):
-        assert again.states[stored].tobytes() == calm.states[stored].tobytes(), stored
+        assert again.kept[stored].tobytes() == calm.kept[stored].tobytes(), stored
     assert again.final.W.tobytes() == calm.final.W.tobytes()
     assert again.log_loss.tobytes() == calm.log_loss.tobytes()
     assert again.events.tolist() == calm.events.tolist()

@@ -130,5 +130,5 @@ def test_memory_is_thinned_in_a_run(monkeypatch):
     monkeypatch.setattr(descent_record, "MEMORY_BYTES", 30_000)
     run = rf.descend(data, net, lr=0.1, steps=10_000, record=200)
     assert 4 < len(run.t) < 10
-    assert sum(array.nbytes for array in run.states.values()) < 30_000
+    assert sum(array.nbytes for array in run.kept.values()) < 30_000
     assert (run.t[0], run.t[-1]) == (0, 10_000)

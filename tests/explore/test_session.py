@@ -42,7 +42,7 @@ def test_the_final_values_shown_are_those_of_the_flow():
     seen = run.final.log_norms > -20
     assert np.allclose(arrays["log_w"][-1][seen], run.final.log_norms[seen], rtol=1e-6, atol=1e-6)
     gaps = np.abs(np.diff(arrays["u"], axis=0)).max()
-    records = run.states["W"] / np.linalg.norm(run.states["W"], axis=2, keepdims=True)
+    records = run.kept["W"] / np.linalg.norm(run.kept["W"], axis=2, keepdims=True)
     assert gaps <= np.abs(np.diff(records, axis=0)).max()
 
 

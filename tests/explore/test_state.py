@@ -103,7 +103,7 @@ def test_toml_and_python_make_the_same_run(state, tmp_path):
     exec(documents.to_python(state).replace("print(run)", ""), space)
     for run in (from_toml, space["run"]):
         assert np.array_equal(run.log_t, expected.log_t)
-        assert np.array_equal(run.states["W"], expected.states["W"])
+        assert np.array_equal(run.kept["W"], expected.kept["W"])
     (tmp_path / "it.toml").write_text(documents.to_toml(state))
     again = documents.from_file(tmp_path / "it.toml")
     assert again.network().log_norms == pytest.approx(state.network().log_norms, rel=1e-15)

@@ -236,14 +236,16 @@ def test_a_movie_has_one_frame_each_with_as_many_traces():
     frames = (Frame("t = 0", first), Frame("t < 1", second))
     found = page.to_plotly(Figure("f", "f", panels, frames=frames))
     assert found["layout"]["meta"]["frames"] == ["t = 0", "t &lt; 1"]
-    assert [frame["traces"] for frame in found["frames"]] == [[0, 1], [0, 1]]
-    assert [len(frame["data"]) for frame in found["frames"]] == [2, 2]
+    assert [frame["traces"] for frame in found["frames"]] == [[], [0, 1]]
+    assert [len(frame["data"]) for frame in found["frames"]] == [0, 2]
     assert [len(frame["layout"]["shapes"]) for frame in found["frames"]] == [1, 2]
     assert found["data"][2]["xaxis"] == "x2"
     assert found["layout"]["yaxis"]["range"][1] > 6  # holds the largest of all frames
-    assert found["data"][:2] == found["frames"][0]["data"]
-    assert [trace["showlegend"] for trace in found["frames"][0]["data"]] == [True, False]
-    assert [trace["showlegend"] for trace in found["frames"][1]["data"]] == [True, True]
+    assert [trace["showlegend"] for trace in found["data"][:2]] == [True, False]
+    points, line = found["frames"][1]["data"]
+    assert set(points) == {"y"}  # of a trace only what changes
+    assert line["name"] == "late"
+    assert line["showlegend"]
 
 
 def test_hostile_words_are_escaped_everywhere():

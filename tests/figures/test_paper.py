@@ -115,7 +115,7 @@ def test_a_curve_with_nothing_to_show_is_an_empty_panel(tmp_path):
 
 def test_labels_are_words_not_formulas_and_all_are_shown():
     x = np.arange(3.0)
-    labels = ["$\\frac{", "_hidden", "a_1 $x$ <b>"]
+    labels = ["$\\frac{", "_hidden", "b $x$ <b>"]
     layers = tuple(Line(x, x + k, label=label, colour=k) for k, label in enumerate(labels))
     canvas = drawn(Figure("f", "f", (Panel("100 $", Axis("x $"), Axis("y"), layers),)))
     shown = [text.get_text().replace("\\$", "$").strip() for text in canvas.legends[0].texts]

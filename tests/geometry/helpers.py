@@ -33,8 +33,8 @@ def random_net(rng, width, d, log_scale=0.0):
 def permuted(net, rng):
     order = rng.permutation(net.width)
     return Network(
-        net.a[order],
-        net.W[order],
+        net.mantissa.a[order],
+        net.mantissa.W[order],
         net.log_scale[order],
         log_scale_out=net.log_scale_out[order],
     )
@@ -43,12 +43,17 @@ def permuted(net, rng):
 def rescaled(net, rng):
     """The same function with (w, a) -> (c w, a / c), c from 1e-3 to 1e3 per neuron."""
     c = np.exp(rng.uniform(-7, 7, net.width))
-    return Network(net.a / c, net.W * c[:, None], net.log_scale, log_scale_out=net.log_scale_out)
+    return Network(
+        net.mantissa.a / c,
+        net.mantissa.W * c[:, None],
+        net.log_scale,
+        log_scale_out=net.log_scale_out,
+    )
 
 
 def shifted(net, by):
     """The same network with another common log scale."""
-    return Network(net.a, net.W, net.log_scale + by, log_scale_out=net.log_scale_out + by)
+    return Network(*net.mantissa, net.log_scale + by, log_scale_out=net.log_scale_out + by)
 
 
 def exact_value(net, x):

@@ -85,7 +85,7 @@ def test_invariances(seed):
     assert max_angle(permuted(net, rng)) == pytest.approx(value, rel=1e-14)
     assert max_angle(rescaled(net, rng)) == pytest.approx(value, rel=1e-14)
     assert max_angle(shifted(net, -1e6)) == value
-    turned = Network(net.a, net.W @ ortho_group.rvs(d, random_state=rng))
+    turned = Network(net.mantissa.a, net.mantissa.W @ ortho_group.rvs(d, random_state=rng))
     assert max_angle(turned) == pytest.approx(value, rel=1e-13)
 
 

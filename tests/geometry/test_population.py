@@ -66,7 +66,7 @@ def quad_loss(net, teacher, density, loss):
     low, high = density.support
     cuts = [low, high, *getattr(density, "places", [])]
     for network in (net, teacher):
-        cuts += (-network.W[:, 1] / network.W[:, 0]).tolist()
+        cuts += (-network.mantissa.W[:, 1] / network.mantissa.W[:, 0]).tolist()
     grid = np.linspace(low, high, 4001)
     for network in (net, teacher):
         h = network.predict(np.column_stack([grid, np.ones(4001)]))

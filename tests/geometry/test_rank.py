@@ -23,7 +23,7 @@ def test_singular_values_against_fifty_digits():
     with mpmath.workdps(50):
         rows = [
             [mpmath.exp(mpmath.mpf(s)) * mpmath.mpf(w) for w in row]
-            for s, row in zip(net.log_scale.tolist(), net.W.tolist(), strict=True)
+            for s, row in zip(net.log_scale.tolist(), net.mantissa.W.tolist(), strict=True)
         ]
         exact = [float(s) for s in mpmath.svd_r(mpmath.matrix(rows), compute_uv=False)]
     assert singular_values(net) == pytest.approx(exact, rel=1e-13)

@@ -232,11 +232,13 @@ def test_invariance_under_rotation_permutation_and_scaling(seed, factor):
     base = rf.limits.saddle_to_saddle(data, net)
     Q = np.linalg.qr(rng.normal(size=(data.d, data.d)))[0]
     rotated = rf.limits.saddle_to_saddle(
-        rf.Dataset(data.X @ Q, data.y), rf.Network(net.a, net.W @ Q, net.log_scale)
+        rf.Dataset(data.X @ Q, data.y),
+        rf.Network(net.mantissa.a, net.mantissa.W @ Q, net.log_scale),
     )
     points, neurons = rng.permutation(data.n), rng.permutation(net.width)
     permuted = rf.limits.saddle_to_saddle(
-        rf.Dataset(data.X[points], data.y[points]), rf.Network(net.a[neurons], net.W[neurons])
+        rf.Dataset(data.X[points], data.y[points]),
+        rf.Network(net.mantissa.a[neurons], net.mantissa.W[neurons]),
     )
     for other in (rotated, permuted):
         assert other.times == pytest.approx(base.times, rel=1e-9)
@@ -257,7 +259,7 @@ def test_invariance_under_rotation_permutation_and_scaling(seed, factor):
 
 def test_masks_and_network_agree_and_both_orientations_are_read():
     data, net = dataset(3)
-    masks = net.W @ data.X.T > 0
+    masks = net.mantissa.W @ data.X.T > 0
     full = rf.limits.saddle_to_saddle(data, net)
     for given_masks in (masks, masks.T, masks.astype(int)):
         limit = from_masks(given_masks, net.signs, data.y)

@@ -124,9 +124,9 @@ def test_a_limit_of_the_square_loss_is_not_stated_for_another():
     assert answer.method != "saddle_to_saddle"
     assert "correlated: square loss" in answer.tested
     assert any(text.startswith("separable: ") for text in answer.tested)
-    with pytest.raises(InputError, match="Known are square"):
+    with pytest.raises(InputError, match="must be 'square', 'exponential', 'logistic'"):
         rf.limits.predict(data, net, loss="hinge")
-    with pytest.raises(InputError, match="not a loss"):
+    with pytest.raises(InputError, match="`loss` is 3; it must be"):
         rf.limits.predict(data, net, loss=3)
 
 

@@ -33,7 +33,7 @@ def test_orders_times_and_states_match_the_integrated_equation(seed):
     assert sum(len(order) for order in sticks.order) > 6
     for j in range(net.width):
         end = min(sticks.T0, 12.0)
-        order, times, pieces = yardstick(data.X, data.y, net.W[j], net.signs[j], end)
+        order, times, pieces = yardstick(data.X, data.y, net.mantissa.W[j], net.signs[j], end)
         before = sticks.times[j] < end
         assert sticks.order[j][before].tolist() == order
         assert sticks.times[j][before] == pytest.approx(times, abs=1e-9)
@@ -87,7 +87,9 @@ def test_states_match_fifty_digits_also_where_norms_overflow(t):
     sticks = rf.limits.yardsticks(data, net)
     state, logs = sticks.at(t), sticks.log_norms(t)
     for j in range(net.width):
-        direction, log_norm, crossings = exact_state(data.X, data.y, net.W[j], int(net.signs[j]), t)
+        direction, log_norm, crossings = exact_state(
+            data.X, data.y, net.mantissa.W[j], int(net.signs[j]), t
+        )
         assert state.directions[j] == pytest.approx(direction, abs=1e-13)
         assert logs[j] == pytest.approx(log_norm, rel=1e-13, abs=1e-13)
         before = sticks.times[j] <= t
@@ -155,9 +157,9 @@ def test_all_points_end_active_for_plus_and_inactive_for_minus():
     pre = data.X @ sticks.at(sticks.T0).directions.T
     assert np.all(pre[:, sticks.positive] > 0)
     assert np.all(pre[:, sticks.negative] <= 1e-14)
-    active = (data.X @ net.W.T > 0).sum(axis=0)
+    active = (data.X @ net.mantissa.W.T > 0).sum(axis=0)
     for j in sticks.positive:
-        assert sorted(sticks.order[j]) == np.flatnonzero(data.X @ net.W[j] <= 0).tolist()
+        assert sorted(sticks.order[j]) == np.flatnonzero(data.X @ net.mantissa.W[j] <= 0).tolist()
     for j in sticks.negative:
         assert len(sticks.order[j]) == active[j]
     still = np.setdiff1d(np.arange(net.width), np.union1d(sticks.positive, sticks.negative))
@@ -176,8 +178,8 @@ def test_terms_of_delta_by_their_definitions():
     X, n, d = data.X, data.n, data.d
     unit = X / np.linalg.norm(X, axis=1)[:, None]
     eta, U = np.linalg.eigh(X.T @ X / n)
-    zbar = net.W / np.linalg.norm(net.W, axis=1)[:, None]
-    forces = ((net.W @ X.T > 0) * data.y) @ X / n
+    zbar = net.mantissa.W / np.linalg.norm(net.mantissa.W, axis=1)[:, None]
+    forces = ((net.mantissa.W @ X.T > 0) * data.y) @ X / n
 
     def cosine(j):
         return zbar[j] @ forces[j] / np.linalg.norm(forces[j])
@@ -197,7 +199,7 @@ def test_terms_of_delta_by_their_definitions():
         (d - 1) * np.diff(np.sqrt(eta)).min(),
         np.sqrt(eta[0]),
         np.sqrt(d) * np.abs(U[0]).min(),
-        np.linalg.norm(net.W, axis=1).min(),
+        np.linalg.norm(net.mantissa.W, axis=1).min(),
         min(cosine(j) for j in sticks.positive),
         min(np.sqrt(1 - cosine(j) ** 2) for j in sticks.negative),
         min(distances),
@@ -206,7 +208,9 @@ def test_terms_of_delta_by_their_definitions():
     ]
     assert list(sticks.terms.values()) == pytest.approx(expected, rel=1e-9)
     assert sticks.delta == min(sticks.terms.values()) == sticks.terms[sticks.smallest_term]
-    largest = max(np.linalg.norm(X, axis=1).max(), np.linalg.norm(net.W, axis=1).max(), 1.0)
+    largest = max(
+        np.linalg.norm(X, axis=1).max(), np.linalg.norm(net.mantissa.W, axis=1).max(), 1.0
+    )
     assert sticks.Delta == pytest.approx(largest, rel=1e-14)
 
 
@@ -223,7 +227,7 @@ def test_bound_on_the_scale():
 
 def test_delta_depends_on_the_split_of_the_scale_and_the_paths_do_not():
     data, net = correlated(4)
-    other = rf.Network(net.a * 0.01, net.W * 0.01, -20.0 + np.log(100))
+    other = rf.Network(net.mantissa.a * 0.01, net.mantissa.W * 0.01, -20.0 + np.log(100))
     one, two = rf.limits.yardsticks(data, net), rf.limits.yardsticks(data, other)
     assert two.terms["6 neuron norm"] == pytest.approx(0.01 * one.terms["6 neuron norm"])
     assert two.log_norms(3.0) + two.log_scale == pytest.approx(one.log_norms(3.0) - 20.0, abs=1e-12)
@@ -232,7 +236,7 @@ def test_delta_depends_on_the_split_of_the_scale_and_the_paths_do_not():
 
 def test_log_scales_of_single_neurons_are_factors_of_the_common_one():
     data, net = correlated(4, m=3)
-    split = rf.Network(net.a, net.W, [-20.0, -21.0, -22.5])
+    split = rf.Network(*net.mantissa, [-20.0, -21.0, -22.5])
     sticks = rf.limits.yardsticks(data, split)
     assert sticks.log_scale == -20.0
     shift = sticks.log_norms(0.0) - rf.limits.yardsticks(data, net).log_norms(0.0)
@@ -316,7 +320,7 @@ def test_crossings_before_the_hypothesis_fails_are_kept():
 def test_unbalanced_or_mismatched_networks_are_refused():
     data, net = correlated(0)
     with pytest.raises(InputError, match=r"not balanced: log\|a\| - log\|w\| is .* at neuron 0"):
-        rf.limits.yardsticks(data, rf.Network(2 * net.a, net.W))
+        rf.limits.yardsticks(data, rf.Network(2 * net.mantissa.a, net.mantissa.W))
     with pytest.raises(InputError, match="takes 2 inputs"):
         rf.limits.yardsticks(data, rf.Network([1.0], [[1.0, 0.0]]))
     with pytest.raises(InputError, match="`data` is a ndarray"):
@@ -329,8 +333,8 @@ def test_unbalanced_or_mismatched_networks_are_refused():
 
 def test_zero_neurons_stay_zero():
     data, net = correlated(0, m=2)
-    W = np.vstack([net.W, np.zeros(3)])
-    sticks = rf.limits.yardsticks(data, rf.Network(np.append(net.a, 0.0), W))
+    W = np.vstack([net.mantissa.W, np.zeros(3)])
+    sticks = rf.limits.yardsticks(data, rf.Network(np.append(net.mantissa.a, 0.0), W))
     assert sticks.at(3.0).log_norms[2] == -np.inf
     assert sticks.terms["6 neuron norm"] == 0.0
 
@@ -347,13 +351,14 @@ def test_invariances(seed, factor):
     Q = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     turned = rf.limits.yardsticks(
         rf.Dataset(data.X @ Q, data.y, teacher=data.teacher @ Q),
-        rf.Network(net.a, net.W @ Q, -20.0),
+        rf.Network(net.mantissa.a, net.mantissa.W @ Q, -20.0),
     )
     assert turned.delta == pytest.approx(base.delta, rel=1e-7, abs=1e-12)
     assert turned.at(1.5).directions @ Q.T == pytest.approx(base.at(1.5).directions, abs=1e-11)
     points, neurons = rng.permutation(data.n), rng.permutation(net.width)
     mixed = rf.limits.yardsticks(
-        rf.Dataset(data.X[points], data.y[points]), rf.Network(net.a[neurons], net.W[neurons])
+        rf.Dataset(data.X[points], data.y[points]),
+        rf.Network(net.mantissa.a[neurons], net.mantissa.W[neurons]),
     )
     faster = rf.limits.yardsticks(rf.Dataset(data.X, factor * data.y), net)
     for j in range(net.width):

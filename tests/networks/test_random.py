@@ -42,8 +42,8 @@ def test_balance_is_exactly_zero(d, width, seed, directions, log_scale):
 
 def test_scale_is_no_part_of_the_draws():
     nets = [networks.balanced(4, 6, log_scale=s, seed=3) for s in (0.0, -1e6)]
-    np.testing.assert_array_equal(nets[0].W, nets[1].W)
-    np.testing.assert_array_equal(nets[0].a, nets[1].a)
+    np.testing.assert_array_equal(nets[0].mantissa.W, nets[1].mantissa.W)
+    np.testing.assert_array_equal(nets[0].mantissa.a, nets[1].mantissa.a)
     np.testing.assert_array_equal(nets[1].log_scale, -1e6)
     each = networks.balanced(4, 3, log_scale=[-1.0, -2.0, -3.0], seed=3)
     np.testing.assert_array_equal(each.log_scale, [-1, -2, -3])
@@ -75,8 +75,8 @@ def test_signs():
 def test_dominated(ratio):
     plain = networks.balanced(5, 7, log_scale=-2.0, seed=8)
     net = networks.dominated(5, 7, ratio=ratio, log_scale=-2.0, seed=8)
-    np.testing.assert_array_equal(net.W, plain.W)
-    np.testing.assert_allclose(net.a, ratio * plain.a, rtol=1e-15)
+    np.testing.assert_array_equal(net.mantissa.W, plain.mantissa.W)
+    np.testing.assert_allclose(net.mantissa.a, ratio * plain.mantissa.a, rtol=1e-15)
     expected = (ratio**2 - 1) * np.exp(2 * net.log_norms)
     np.testing.assert_allclose(net.balance, expected, rtol=1e-12)
 

@@ -28,8 +28,8 @@ def balance_drift(seed):
     if found.options["train"] == "hidden":
         return None
     with np.errstate(divide="ignore", under="ignore"):
-        log_a = np.log(np.abs(found.states["a"])) + found.states["log_scale_out"]
-        log_w = np.log(np.linalg.norm(found.states["W"], axis=2)) + found.states["log_scale"]
+        log_a = np.log(np.abs(found.kept["a"])) + found.kept["log_scale_out"]
+        log_w = np.log(np.linalg.norm(found.kept["W"], axis=2)) + found.kept["log_scale"]
         size = np.maximum(log_a, log_w).max(axis=0)
         size = np.where(np.isfinite(size), size, 0.0)
         balance = np.exp(2.0 * (log_a - size)) - np.exp(2.0 * (log_w - size))
@@ -88,7 +88,9 @@ def variance(seed):
     plain = rf.flow(data, net, max_seconds=60.0, **options)
     turned = rf.flow(
         rf.Dataset(data.X[points] @ rotation, data.y[points]),
-        rf.Network(net.a[neurons], net.W[neurons] @ rotation, net.log_scale[neurons]),
+        rf.Network(
+            net.mantissa.a[neurons], net.mantissa.W[neurons] @ rotation, net.log_scale[neurons]
+        ),
         max_seconds=60.0,
         **options,
     )

@@ -30,12 +30,12 @@ def test_a_property_holds_on_many_problems(name):
 def test_a_run_that_loses_its_balance_is_seen(monkeypatch):
     true = properties.run(3, record=100)
     shifted = {
-        **true.states,
-        "a": true.states["a"] * (1.0 + 1e-9 * np.arange(len(true.t)))[:, None],
+        **true.kept,
+        "a": true.kept["a"] * (1.0 + 1e-9 * np.arange(len(true.t)))[:, None],
     }
 
     class Wrong:
-        states, options = shifted, true.options
+        kept, options = shifted, true.options
 
     monkeypatch.setattr(properties, "run", lambda seed, **options: Wrong)
     assert properties.balance_drift(3) > 1e-12
@@ -47,7 +47,9 @@ def test_a_run_that_ends_elsewhere_is_seen(monkeypatch):
     def run(seed, **options):
         if options:
             return true
-        off = rf.Network(true.final.a, true.final.W * (1.0 + 1e-3), true.final.log_scale)
+        off = rf.Network(
+            true.final.mantissa.a, true.final.mantissa.W * (1.0 + 1e-3), true.final.log_scale
+        )
         return type("Wrong", (), {**vars(true), "final": off, "branches": true.branches})
 
     monkeypatch.setattr(properties, "run", run)

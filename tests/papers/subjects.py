@@ -49,13 +49,13 @@ def descent(run):
 
 @broken("separable", "A4")
 def twice_the_outputs(run):
-    net = rf.Network(2.0 * run.net.a, run.net.W, run.net.log_scale)
+    net = rf.Network(2.0 * run.net.mantissa.a, run.net.mantissa.W, run.net.log_scale)
     return again(run, net=net, stop_log_loss=-30.0)
 
 
 @broken("separable", "A5")
 def no_negative_neuron(run):
-    net = rf.Network(np.abs(run.net.a), run.net.W, run.net.log_scale)
+    net = rf.Network(np.abs(run.net.mantissa.a), run.net.mantissa.W, run.net.log_scale)
     return again(run, net=net, t_end=100.0)
 
 

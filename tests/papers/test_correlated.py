@@ -200,9 +200,11 @@ def test_a_dead_neuron_on_the_plane_of_its_last_point_has_no_gradient(data, net)
     found = [m for m in second_phase(case) if m.log_loss > np.log(1e-12)][-1]
     dead = case.sticks.negative[0]
     x = case.data.X[case.sticks.order[dead][-1]]
-    W = found.net.W.copy()
+    W = found.net.mantissa.W.copy()
     W[dead] = W[dead] - (W[dead] @ x) * x / (x @ x) + 1e-15 * np.linalg.norm(W[dead]) * x
     assert W[dead] @ x > 0
-    nudged = rf.Network(found.net.a, W, found.net.log_scale, log_scale_out=found.net.log_scale_out)
+    nudged = rf.Network(
+        found.net.mantissa.a, W, found.net.log_scale, log_scale_out=found.net.log_scale_out
+    )
     again = moment(case, found.t, nudged)
     assert squared_gradient(case, again) == pytest.approx(squared_gradient(case, found), rel=1e-9)

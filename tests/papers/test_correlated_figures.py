@@ -88,7 +88,7 @@ def test_a_trial_has_the_same_data_and_neurons_at_every_scale():
     first, second = list(small(powers=(0, -5)))[:2]
     (data, net), (same, other) = (measures.trial(p.parameters, p.seed) for p in (first, second))
     assert np.array_equal(data.X, same.X)
-    assert np.array_equal(net.W, other.W)
+    assert np.array_equal(net.mantissa.W, other.mantissa.W)
     assert net.log_scale[0] == 0.0
     assert other.log_scale[0] == pytest.approx(-5 * math.log(4))
 

@@ -68,11 +68,11 @@ def test_points_that_are_not_orthonormal_fail_a1_and_end_the_theory():
 
 def test_a_coordinate_that_comes_back_fails_a2_and_o2():
     run = proper_run()
-    W = run.states["W"].copy()
+    W = run.kept["W"].copy()
     j, i = 0, 2  # negative at the start
     assert W[0, j, i] < 0
     W[-1, j, i] = 0.5
-    broken = prepared(replace(run, states={**run.states, "W": W}))
+    broken = prepared(replace(run, kept={**run.kept, "W": W}))
     assert row("A2", broken).verdict == "FAIL"
     assert row("O2", broken).verdict == "FAIL"
 
@@ -80,7 +80,9 @@ def test_a_coordinate_that_comes_back_fails_a2_and_o2():
 def test_a_neuron_with_its_own_factor_is_allowed():
     data, net = proper()
     factors = np.array([1.0, 0.1, 2.0, 1.0])
-    case = prepared((data, rf.Network(net.a * factors, net.W * factors[:, None], -60.0)))
+    case = prepared(
+        (data, rf.Network(net.mantissa.a * factors, net.mantissa.W * factors[:, None], -60.0))
+    )
     assert row("A3", case).verdict == "PASS"
     assert "factors" in row("A3", case).note
     assert row("O9", case).verdict == "PASS"
@@ -96,7 +98,7 @@ def test_a_neuron_with_its_own_factor_is_allowed():
 )
 def test_defects_of_the_mask_matrix_fail_a4i(change, text):
     data, net = proper()
-    W, signs = net.W.copy(), net.signs.copy()
+    W, signs = net.mantissa.W.copy(), net.signs.copy()
     if "rows" in change:  # a repeated mask would need an equal row: drop the neuron of point 2
         W, signs = np.vstack([W, [0.2, 0.9, -0.1, -0.4]]), np.append(signs, 1.0)
         text = "0 neurons without a point, 1 repeated"
@@ -144,7 +146,7 @@ def test_a_tie_too_close_to_resolve_is_said():
 
 def test_full_cover_gives_two_jumps_and_the_minimal_norm():
     data, net = proper()
-    W = np.vstack([net.W, [0.5, 0.5, 0.5, -0.5]])
+    W = np.vstack([net.mantissa.W, [0.5, 0.5, 0.5, -0.5]])
     case = prepared((data, network(W, [*net.signs, 1.0])))
     assert row("O16", case).verdict == "PASS"
     assert row("O16", case).note == "2 jumps"
@@ -153,7 +155,7 @@ def test_full_cover_gives_two_jumps_and_the_minimal_norm():
 
 def test_shared_masks_split_as_chi_squared():
     data, net = proper()
-    W = np.vstack([net.W, [0.2, 0.9, -0.1, -0.4]])
+    W = np.vstack([net.mantissa.W, [0.2, 0.9, -0.1, -0.4]])
     case = prepared((data, network(W, [*net.signs, 1.0])))
     assert row("O18", case).verdict == "PASS"
     assert row("O18", case).measured < 1e-8

@@ -108,7 +108,7 @@ def test_near_orthogonal_points_are_orthonormal_at_strength_zero():
     assert np.array_equal(data.gram, np.eye(5))
     other, same = near_orthogonal(5, 8, 3, 0.3, 1)
     assert np.array_equal(other.y, data.y)
-    assert np.array_equal(same.W, net.W)
+    assert np.array_equal(same.mantissa.W, net.mantissa.W)
     assert np.diag(other.gram) == pytest.approx(1.0)
     assert np.abs(other.gram - np.eye(5)).max() > 0.01
 
@@ -122,7 +122,7 @@ def test_half_epochs_tend_to_sharp_times_for_small_steps():
 
 def test_predicted_directions_forget_fitted_points():
     data, net, process = covered(12, 4, -100.0, 0)
-    masks = net.W @ data.X.T > 0
+    masks = net.mantissa.W @ data.X.T > 0
     before, after = (predicted_directions(process, data, masks, k) for k in (0, 1))
     jumped = process.groups[0]
     assert np.linalg.norm(before, axis=1) == pytest.approx(1.0)
@@ -344,7 +344,7 @@ def test_points_that_are_not_orthonormal_get_the_alternating_guess():
 
 def test_a_page_without_a_prediction_says_why():
     item = small_runs()[0]
-    net = rf.Network(2.0 * item.run.net.a, item.run.net.W, -20.0)
+    net = rf.Network(2.0 * item.run.net.mantissa.a, item.run.net.mantissa.W, -20.0)
     unbalanced = rf.flow(item.run.data, net, t_end=1.0)
     assert "not balanced" in findings([LabelledRun("x", unbalanced)]).sections[0].text
     large = rf.flow(item.run.data, item.run.net.with_scale(0.0), t_end=1.0)

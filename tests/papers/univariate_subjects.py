@@ -60,10 +60,10 @@ def _claim(id):
 
 def with_states(run, **changes):
     """The run with some of its recorded arrays changed."""
-    states = {name: np.array(values) for name, values in run.states.items()}
+    states = {name: np.array(values) for name, values in run.kept.items()}
     for name, change in changes.items():
         states[name] = change(states[name])
-    return replace(run, states=states)
+    return replace(run, kept=states)
 
 
 ENGINES = {"flow": rf.flow, "descent": rf.descend}

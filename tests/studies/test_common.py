@@ -7,6 +7,7 @@ import pytest
 
 import reluflow as rf
 from reluflow.figures import Line, Points, Raster
+from reluflow.plot import of_runs
 from reluflow.studies import common
 from reluflow.theory.contract import Comparison, Expectation, LabelledRun
 
@@ -49,12 +50,17 @@ def test_directions_stay_in_the_disc_and_move(slid):
     assert 2 < len(figure.frames) <= common.FRAMES
     assert figure.frames[0].label == "start"
     for frame in figure.frames:
-        circle, *clouds = frame.layers
-        assert isinstance(circle, Line)
-        assert all(isinstance(cloud, Points) for cloud in clouds)
-        for cloud in clouds:
+        clouds = [layer for layer in frame.layers if isinstance(layer, Points)]
+        lines = [layer for layer in frame.layers if isinstance(layer, Line)]
+        assert len(lines) == 3  # the circle, and trails of both signs
+        for cloud in (*clouds, *lines):
+            cloud = replace(cloud, x=np.nan_to_num(cloud.x), y=np.nan_to_num(cloud.y))
             assert (cloud.x**2 + cloud.y**2 <= 1 + 1e-12).all()
-    start, end = figure.frames[0].layers[1], figure.frames[-1].layers[1]
+    start, end = (
+        next(layer for layer in figure.frames[k].layers if isinstance(layer, Points))
+        for k in (0, -1)
+    )
+    assert start.text[0].startswith("neuron ")
     assert end.x.mean() > start.x.mean()  # towards the teacher
 
 
@@ -62,7 +68,7 @@ def test_the_raster_ends_in_the_final_pattern(slid):
     (figure,) = common.activations(slid).figures
     (raster,) = figure.panels[0].layers
     assert isinstance(raster, Raster)
-    pairs = common._busiest_pairs(slid.run)
+    pairs = of_runs.busiest_pairs(slid.run)
     sliding = set()
     for event in slid.run.events:
         pair = (int(event["neuron"]), int(event["point"]))
@@ -79,7 +85,7 @@ def test_the_raster_ends_in_the_final_pattern(slid):
 
 
 def test_branches_are_marked_in_the_raster(slid):
-    pairs = common._busiest_pairs(slid.run)
+    pairs = of_runs.busiest_pairs(slid.run)
     (first, _), (neuron, point), n = pairs[0], pairs[-1], slid.run.data.n
     hidden = next(j for j in range(slid.run.net.width) if j not in {j for j, _ in pairs})
     rows = [
@@ -103,7 +109,7 @@ def test_branches_are_marked_in_the_raster(slid):
 def test_the_raster_of_descent_uses_its_records(descended):
     (figure,) = common.activations(descended).figures
     (raster,) = figure.panels[0].layers
-    pairs = common._busiest_pairs(descended.run)
+    pairs = of_runs.busiest_pairs(descended.run)
     active = descended.run.network(-1).directions @ descended.run.data.X.T > 0
     assert [bool(z) for z in raster.z[:, -1]] == [bool(active[j, i]) for j, i in pairs]
 

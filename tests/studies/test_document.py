@@ -20,7 +20,7 @@ def test_each_scale_is_a_run_of_the_same_draw():
     plan = document.build({**BASE, "study": {"log_scales": scales}}, name="x")
     assert [label for label, _ in plan.tasks] == ["scale 4^-2", "scale 10^-3"]
     first, second = (task for _, task in plan.tasks)
-    assert (first.net.W == second.net.W).all()
+    assert (first.net.mantissa.W == second.net.mantissa.W).all()
     assert first.data is second.data
     assert second.net.log_scale[0] == scales[1]
     assert plan.paper is None

@@ -37,7 +37,9 @@ def test_a_page_has_runs_sections_and_downloads(tmp_path):
     assert rows[0] == ["run", "t", "log_t", "log_loss"]
     assert float(rows[1][3]) == page.runs[0].run.log_loss[0]
     assert len(rows) == 1 + sum(len(item.run.t) for item in page.runs)
-    assert page.sections[0].title == "Prediction"
+    assert [section.title for section in page.sections][:3] == [
+        *("The rank", "What was found", "Prediction"),
+    ]
     assert [c.predicted > 0 for c in page.comparisons] == [True, True]
     assert all(c.discrepancy < 0.05 for c in page.comparisons)  # stopped a little early
     assert page.claims is None
@@ -52,10 +54,10 @@ def test_a_second_call_trains_nothing(tmp_path):
 
 def test_an_interrupted_run_is_gone_on_with_and_a_failed_one_is_not(tmp_path):
     first, second = (item.run for item in make(build(), tmp_path).runs)
-    half = {name: array[:10] for name, array in first.states.items()}
+    half = {name: array[:10] for name, array in first.kept.items()}
     cut = replace(first, t=first.t[:10], log_t=first.log_t[:10], log_loss=first.log_loss[:10])
     events = first.events[first.events["t"] <= first.t[9]]
-    cut = replace(cut, states=half, events=events, status=rf.Status.INTERRUPTED)
+    cut = replace(cut, kept=half, events=events, status=rf.Status.INTERRUPTED)
     cut.save(run_path(tmp_path, "scale exp(-3)"))
     replace(second, status=rf.Status.FAILED).save(run_path(tmp_path, "scale exp(-6)"))
     said = []

@@ -24,7 +24,6 @@ app = typer.Typer(
     name="reluflow",
     help="Training dynamics and implicit bias of two-layer ReLU networks.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("study")(study)

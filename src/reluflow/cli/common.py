@@ -17,6 +17,7 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="A Dask scheduler, such as tls://host:8786."),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print plain data instead of tables.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Compute everything again; reuse nothing.")]
 TlsCa = Annotated[
     Path | None, typer.Option("--tls-ca", help="Certificate of the cluster's authority (PEM).")

@@ -9,7 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from reluflow.cli.guard import guarded
+from reluflow.checks import nearest
+from reluflow.cli.common import Json
+from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
+from reluflow.errors import InputError
+from reluflow.wording import shown
 
 Entry = tuple[str, str]
 
@@ -19,6 +24,11 @@ def listing(
     paper: Annotated[
         str | None, typer.Argument(help="Only this paper: a name or file.py:NAME.")
     ] = None,
+    section: Annotated[
+        str | None, typer.Option(help="Only one section, such as claims or generators.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """List papers, figures, claims, generators, initialisations, losses and engines."""
     from rich.console import Console
@@ -26,8 +36,12 @@ def listing(
 
     from reluflow.cli.safe import safe
 
+    found = chosen(sections(paper), section)
+    if as_json:
+        answer({title.partition(":")[0].lower(): dict(entries) for title, entries in found})
+        return
     console = Console()
-    for title, entries in sections(paper):
+    for title, entries in found:
         table = Table(
             title=safe(title), title_justify="left", title_style="bold", show_header=False
         )
@@ -38,22 +52,37 @@ def listing(
         console.print(table)
 
 
+def chosen(
+    found: list[tuple[str, list[Entry]]], section: str | None
+) -> list[tuple[str, list[Entry]]]:
+    """One of the sections, or all."""
+    if section is None:
+        return found
+    names = {title.partition(":")[0].lower(): (title, entries) for title, entries in found}
+    if section.lower() not in names:
+        raise InputError(
+            f"`--section` is {shown(section, 80)}; there are {', '.join(names)}."
+            f"{nearest(section, names)}"
+        )
+    return [names[section.lower()]]
+
+
 def sections(paper: str | None = None) -> list[tuple[str, list[Entry]]]:
     """The titled lists; a new kind of thing adds one line here."""
     from reluflow import builders, engines, losses, theory
 
-    chosen = theory.papers() if paper is None else [theory.paper_named(paper)]
+    asked = theory.papers() if paper is None else [theory.paper_named(paper)]
     found = [
-        ("Papers: reluflow study", [(p.name, p.title) for p in chosen]),
+        ("Papers: reluflow study", [(p.name, p.title) for p in asked]),
         (
             "Figures: reluflow reproduce",
-            [(recipe.id, recipe.title) for p in chosen for recipe in p.figures.values()],
+            [(recipe.id, recipe.title) for p in asked for recipe in p.figures.values()],
         ),
         (
             "Claims: reluflow check",
             [
                 (f"{p.name} {row.id}", row.title)
-                for p in chosen
+                for p in asked
                 for rows in (p.assumptions, p.claims)
                 for row in rows
             ],

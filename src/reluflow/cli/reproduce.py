@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from reluflow.cli.common import Cluster, Fresh, Out, RetryFailed, Seed, Workers
+from reluflow.cli.common import Cluster, Fresh, Json, Out, RetryFailed, Seed, Workers
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
 from reluflow.cli.run import check_writable
 from reluflow.errors import InputError
 
@@ -33,6 +35,7 @@ def reproduce(
     cluster: Cluster = None,
     retry_failed: RetryFailed = False,
     fresh: Fresh = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Compute and draw a figure of a paper; run again to continue where it stopped."""
@@ -66,6 +69,11 @@ def reproduce(
         options={"descent": True} if descent else {},
     )
     console, made = Console(), outcome.reproduction
+    if as_json:
+        rows = [{**asdict(row), "verdict": row.verdict.value} for row in made.expectations]
+        written = {"written": list(outcome.written), "failed": outcome.summary.failed}
+        answer({"figure": figure, "size": size, "expectations": rows, "note": made.note, **written})
+        return
     console.print(expectation_table(made.expectations, title=f"{figure}: {recipe.title}"))
     if made.note:
         console.print(line(made.note))

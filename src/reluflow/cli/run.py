@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from reluflow.cli.common import Fresh
+from reluflow.cli import kinds
+from reluflow.cli.common import Fresh, Json
 from reluflow.cli.guard import Debug, echo, guarded
+from reluflow.cli.plain import answer, run_of
 from reluflow.errors import FileError
 from reluflow.writing import remove_orphans
 
@@ -28,6 +30,7 @@ def run(
         float, typer.Option(min=1.0, help="Seconds between saves of a run that goes on.")
     ] = 300.0,
     fresh: Fresh = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train the network of a TOML file; save the run and print a table of what happened.
@@ -39,7 +42,7 @@ def run(
     from reluflow import resumable, spec
     from reluflow.cli.tables import summary
 
-    task = spec.load(file, seed=seed)
+    task = spec.load(kinds.a_document(file, "run"), seed=seed)
     target = out / f"{task.name}.rf"
     check_writable(out)
     start, wanted = time.perf_counter(), resumable.provenance(task)
@@ -67,7 +70,10 @@ def run(
         )
         raise typer.Exit(130) from None
     seconds = time.perf_counter() - start
-    Console().print(summary(result, title=task.name, seconds=seconds, path=target))
+    if as_json:
+        answer(run_of(result, target) | {"seconds": seconds})
+    else:
+        Console().print(summary(result, title=task.name, seconds=seconds, path=target))
 
 
 def reached(run: Trajectory) -> str:

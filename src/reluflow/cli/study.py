@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Fresh, Out, Seed
+from reluflow.cli import kinds
+from reluflow.cli.common import Fresh, Json, Out, Seed
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer, run_of
 from reluflow.cli.run import check_writable
 from reluflow.errors import InputError
+
+if TYPE_CHECKING:
+    from reluflow.studies.page import Page
 
 
 @guarded
@@ -23,6 +28,7 @@ def study(
     out: Out = Path("results"),
     seed: Seed = None,
     fresh: Fresh = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train, predict, check and draw; write one self-contained report.html."""
@@ -37,7 +43,7 @@ def study(
 
     console, talk = Console(), Console(stderr=True)
     if what.endswith(".toml") or Path(what).is_file():
-        plan = document.load(what, seed=seed)
+        plan = document.load(kinds.a_document(what, "study"), seed=seed)
     else:
         paper = paper_named(what)
         if paper.preset is None:
@@ -55,6 +61,9 @@ def study(
     )
     path = folder / "report.html"
     report.write(page, path)
+    if as_json:
+        answer(found(page, path))
+        return
     console.print(run_table(page.runs))
     if page.comparisons:
         console.print(comparison_table(page.comparisons))
@@ -62,3 +71,22 @@ def study(
         console.print(claim_table(page.claims))
     rest = ": open it in a browser; it needs nothing else."
     console.print(line("The page is ", (path, "bold"), rest))
+
+
+def found(page: Page, path: Path) -> dict[str, Any]:
+    """What the page says, as plain data."""
+    return {
+        "page": path,
+        "title": page.title,
+        "runs": {item.label: run_of(item.run) for item in page.runs},
+        "comparisons": [
+            {
+                "name": row.name,
+                "predicted": row.predicted,
+                "simulated": row.simulated,
+                "discrepancy": row.discrepancy,
+            }
+            for row in page.comparisons
+        ],
+        "claims": None if page.claims is None else page.claims.to_dict(),
+    }

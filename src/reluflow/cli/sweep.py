@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from reluflow.cli.common import Cluster, Fresh, RetryFailed, Seed, TlsCa, TlsCert, TlsKey, Workers
+from reluflow.cli import kinds
+from reluflow.cli.common import (
+    Cluster,
+    Fresh,
+    Json,
+    RetryFailed,
+    Seed,
+    TlsCa,
+    TlsCert,
+    TlsKey,
+    Workers,
+)
 from reluflow.cli.guard import Debug, echo, guarded
+from reluflow.cli.plain import answer
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +38,10 @@ ROWS = 20
 @guarded
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The sweep to make.")],
+    axes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[x=COLUMN y=COLUMN [hue=COLUMN]]", help="What --plot draws."),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the store. [default: results/NAME]")
     ] = None,
@@ -39,20 +56,32 @@ def sweep(
     status: Annotated[
         bool, typer.Option("--status", help="Compute nothing; say how the sweep stands.")
     ] = False,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the table of all points to this file.")
+    ] = None,
+    plot: Annotated[
+        bool, typer.Option("--plot", help="Draw a column against another: x=... y=... hue=...")
+    ] = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train every point of a sweep that is not yet in its store; run it again to continue."""
     from rich.console import Console
 
-    from reluflow.sweeps import Interrupted, Plan, Store, execute
+    from reluflow.cli import pictures
+    from reluflow.sweeps import Interrupted, Plan, Store, columns, execute
     from reluflow.sweeps.status import culprits
     from reluflow.sweeps.status import words as status_words
     from reluflow.sweeps.summary import summarise
 
-    plan = Plan.load(file, seed=seed)
+    wanted = pictures.parsed(axes, plot)
+    plan = Plan.load(kinds.a_document(file, "sweep"), seed=seed)
     store = Store(out if out is not None else Path("results") / plan.name)
     if status:
-        for line in status_words(plan, store):
+        said = list(status_words(plan, store))
+        if as_json:
+            answer({"store": store.path, "counts": store.summary(), "status": said})
+        for line in () if as_json else said:
             echo(line)
         return
     try:
@@ -69,12 +98,26 @@ def sweep(
     except Interrupted as error:
         echo(error, err=True)
         raise typer.Exit(130) from None
+    if as_json:
+        made = pictures.written(plan, store, csv, wanted)
+        answer(
+            {
+                **asdict(summary),
+                "store": store.path,
+                "wrote": made,
+                "table": columns(store, plan=plan),
+            }
+        )
+        return
     lines, total = summarise(plan, store, limit=ROWS)
     Console().print(table(plan, lines, total))
     for line in (*doubts(total), *words(summary, store)):
         echo(line)
     for line in culprits(plan, store) if summary.set_aside else ():
         echo(line)
+    if csv is not None or wanted is not None:
+        for line in pictures.written(plan, store, csv, wanted):
+            echo(line)
 
 
 def certificates(ca: Path | None, cert: Path | None, key: Path | None) -> Certificates | None:

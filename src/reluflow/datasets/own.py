@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow import reading
-from reluflow.checks import real_array
+from reluflow.checks import Array, real_array
 from reluflow.dataset import Dataset
 from reluflow.errors import FileError, InputError
 from reluflow.wording import cut, printable, shown
@@ -44,11 +44,10 @@ def from_points(x: ArrayLike, y: ArrayLike) -> Dataset:
     array([[ 4.,  1.],
            [-4.,  1.]])
     """
-    points = real_array(x, "x", 1)
-    return Dataset(np.column_stack([points, np.ones(len(points))]), y, name="points")
+    return Dataset(real_array(x, "x", 1), y, name="points", bias=True)
 
 
-def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
+def from_csv(path: str | PathLike[str], *, label: str | int, bias: bool = False) -> Dataset:
     r"""Read points and labels from a file of comma-separated numbers, one point a line.
 
     Parameters
@@ -59,7 +58,9 @@ def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
         ``label``. Blank lines are skipped.
     label : str or int
         The column of the labels: its name in the header, or its index (from 0; -1 is the last).
-        The other columns, in order, are the coordinates; no bias is added.
+        The other columns, in order, are the coordinates.
+    bias : bool
+        Append the coordinate 1, as `reluflow.Dataset` does.
 
     Examples
     --------
@@ -78,10 +79,11 @@ def from_csv(path: str | PathLike[str], *, label: str | int) -> Dataset:
         reading.opened(path, SIZE_LIMIT_BYTES, "Drop lines or columns.") as stream,
         closing(_rows(stream, source)) as rows,
     ):
-        return _read(rows, label, Path(path).stem, source)
+        X, y = _read(rows, label, source)
+        return Dataset(X, y, name=Path(path).stem, bias=bias)
 
 
-def _read(rows: Iterator[_Row], label: str | int, name: str, source: str) -> Dataset:
+def _read(rows: Iterator[_Row], label: str | int, source: str) -> tuple[Array, Array]:
     first = next(rows, None)
     if first is None:
         raise InputError(f"{source} is empty. There is nothing to learn. Give one point a line.")
@@ -99,9 +101,7 @@ def _read(rows: Iterator[_Row], label: str | int, name: str, source: str) -> Dat
     if not numbers:
         raise InputError(f"{source} has a header but no data. Give one point a line below it.")
     table = np.frombuffer(numbers).reshape(-1, width)
-    X, y = np.delete(table, column, axis=1), table[:, column].copy()
-    del table, numbers  # the data set makes a copy of its own
-    return Dataset(X, y, name=name)
+    return np.delete(table, column, axis=1), table[:, column].copy()
 
 
 def _rows(stream: BinaryIO, source: str) -> Generator[_Row]:

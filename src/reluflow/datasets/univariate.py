@@ -115,7 +115,9 @@ def sample_1d(
     X = np.column_stack([x, np.ones(len(x))])
     # a common factor leaves signs alone; without it a tiny teacher would underflow to label -1
     scale = teacher.log_scale + teacher.log_scale_out
-    shifted = Network(teacher.a, teacher.W, 0.0, log_scale_out=scale - scale.max())
+    shifted = Network(
+        teacher.mantissa.a, teacher.mantissa.W, 0.0, log_scale_out=scale - scale.max()
+    )
     y = np.where(shifted.predict(X) > 0.0, 1.0, -1.0)
     return Dataset(X, y, teacher=teacher, name="sample_1d")
 

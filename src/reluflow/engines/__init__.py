@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 # lets the function below take the name for good.
 import reluflow.engines.flow  # noqa: F401
 from reluflow.dataset import Dataset
+from reluflow.engines.options import explained
 from reluflow.engines.rates import LossBased
-from reluflow.losses import Loss, Square
+from reluflow.losses import Loss, named
 from reluflow.network import Network
 
 if TYPE_CHECKING:
@@ -25,13 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume", "sample"]
 
 
+@explained
 def descend(
     data: Dataset,
     net: Network,
     *,
     lr: float | LossBased,
     steps: float,
-    loss: Loss = Square(),  # noqa: B008 (frozen)
+    loss: Loss | str = "square",
     train: str = "both",
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
@@ -49,8 +51,8 @@ def descend(
         The step :math:`\eta`; `LossBased` lets it grow as a classification loss falls.
     steps : int or inf
         How many; inf where the limit can be certified (hidden layer only, square loss).
-    loss : Square, Exponential or Logistic
-        The loss, with its factor.
+    loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
+        The loss; `Square` says with which factor ("1/2n" by name).
     train : "both" or "hidden"
         Whether the output weights move too.
     stop_loss, stop_log_loss : float, optional
@@ -81,7 +83,7 @@ def descend(
         net,
         lr=lr,
         steps=steps,
-        loss=loss,
+        loss=named(loss),
         train=train,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,
@@ -91,11 +93,12 @@ def descend(
     )
 
 
+@explained
 def flow(
     data: Dataset | Trajectory,
     net: Network | None = None,
     *,
-    loss: Loss = Square(),  # noqa: B008 (frozen)
+    loss: Loss | str = "square",
     train: str = "both",
     t_end: float = float("inf"),
     stop_loss: float | None = None,
@@ -116,8 +119,8 @@ def flow(
         What to train; a run of `flow` is continued (its loss, layers and network are kept).
     net : Network
         From where, at any scale.
-    loss : Square, Exponential or Logistic
-        The loss, with its factor.
+    loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
+        The loss; `Square` says with which factor ("1/2n" by name).
     train : "both" or "hidden"
         Whether the output weights move too.
     t_end : float
@@ -156,7 +159,7 @@ def flow(
     return entry.flow(
         data,
         net,
-        loss=loss,
+        loss=named(loss),
         train=train,
         t_end=t_end,
         stop_loss=stop_loss,

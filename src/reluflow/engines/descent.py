@@ -148,13 +148,13 @@ def _restart(run: Trajectory, form: Form, k: int) -> int:
     """Put a form to record k of a run (to its start for k = -1); return the iteration."""
     if k < 0:
         return 0
-    form.restore({name: array[k] for name, array in run.states.items()})
+    form.restore({name: array[k] for name, array in run.kept.items()})
     return int(run.t[k])
 
 
 def _first_below(run: Trajectory, form: Form, log_loss: float, end: int) -> Network:
     # `least` of a record covers the iterations since the one before it
-    least = np.append(run.states["least"], -np.inf)
+    least = np.append(run.kept["least"], -np.inf)
     for k in np.flatnonzero(least <= log_loss):
         begin = _restart(run, form, int(k) - 1)
         stop_at = int(run.t[k]) if k < len(run.t) else end

@@ -96,7 +96,7 @@ def descend(
 
 def _marks_of(run: Trajectory) -> list[Mark]:
     """The states that an interrupted run kept, its last one at the end."""
-    rows = zip(*(run.states[f"restart_{name}"] for name in ("t", "dual", "burst")), strict=True)
+    rows = zip(*(run.kept[f"restart_{name}"] for name in ("t", "dual", "burst")), strict=True)
     found = {int(t): Mark(int(t), B, int(burst)) for t, B, burst in rows}
     return [found[t] for t in sorted(found)]
 
@@ -183,7 +183,7 @@ def _trajectory(
         t=t,
         log_t=log_t,
         log_loss=np.array(kept.log_loss),
-        states={name: np.stack([r[name] for r in kept.records]) for name in kept.records[0]},
+        kept={name: np.stack([r[name] for r in kept.records]) for name in kept.records[0]},
         final=Network.from_arrays(path.form.network_arrays(B)),
         status=end.status,
         reason=end.reason,
@@ -227,9 +227,9 @@ def replay(run: Trajectory, **target: float) -> Network:
         path.origin
         if k < 0
         else Mark(
-            int(run.states["restart_t"][k]),
-            run.states["restart_dual"][k],
-            int(run.states["restart_burst"][k]),
+            int(run.kept["restart_t"][k]),
+            run.kept["restart_dual"][k],
+            int(run.kept["restart_burst"][k]),
         )
     )
     B, _ = state_at(path, mark, t)

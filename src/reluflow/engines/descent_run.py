@@ -156,8 +156,8 @@ class Run:
 
         That record stays only if the plan asks for it, as for all others.
         """
-        least = earlier.states["least"]
-        records = {name: array for name, array in earlier.states.items() if name != "least"}
+        least = earlier.kept["least"]
+        records = {name: array for name, array in earlier.kept.items() if name != "least"}
         rows = np.flatnonzero(np.isin(earlier.t, self.plan))
         for name, array in records.items():
             self.states[name] = np.empty((len(self.plan) + 1, *array.shape[1:]), array.dtype)
@@ -205,7 +205,7 @@ class Run:
             t=times,
             log_t=log_t,
             log_loss=np.array(log_loss),
-            states=states | {"least": np.array(least)},
+            kept=states | {"least": np.array(least)},
             final=Network.from_arrays(self.form.record()),
             status=status,
             reason=reason,

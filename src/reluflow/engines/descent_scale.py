@@ -46,10 +46,10 @@ def binary_scale(log_scale: Array) -> tuple[Indices, Array]:
 def split(net: Network) -> tuple[Array, Array, Indices]:
     """Mantissas ``a`` (m,), ``W`` (m, d) and exponents ``e`` (m,) of a network."""
     e, c = binary_scale(net.log_scale)
-    W, shift = _normal(net.W)
+    W, shift = _normal(net.mantissa.W)
     W, e = W * c[:, None], e + shift
     e_out, c_out = binary_scale(net.log_scale_out)
-    column, shift = _normal(net.a[:, None])
+    column, shift = _normal(net.mantissa.a[:, None])
     a, e_out = column[:, 0] * c_out, e_out + shift
     live, live_out = W.any(axis=1), a != 0.0
     e, e_out = np.where(live, e, e_out), np.where(live_out, e_out, e)

@@ -30,7 +30,7 @@ def thinned(run: Trajectory, count: int) -> Trajectory:
     if len(run.t) <= count:
         return run
     pick = np.unique(np.linspace(0, len(run.t) - 1, count).round().astype(int))
-    states = {name: array[pick] for name, array in run.states.items()}
+    states = {name: array[pick] for name, array in run.kept.items()}
     return replace(
-        run, t=run.t[pick], log_t=run.log_t[pick], log_loss=run.log_loss[pick], states=states
+        run, t=run.t[pick], log_t=run.log_t[pick], log_loss=run.log_loss[pick], kept=states
     )

@@ -160,9 +160,9 @@ def refined(run: Trajectory, stop: Stop) -> Trajectory:
 
 def _records(run: Trajectory, keep: NDArray[np.intp]) -> Trajectory:
     """The run with some of its records."""
-    states = {name: rows[keep] for name, rows in run.states.items()}
+    states = {name: rows[keep] for name, rows in run.kept.items()}
     return replace(
-        run, t=run.t[keep], log_t=run.log_t[keep], log_loss=run.log_loss[keep], states=states
+        run, t=run.t[keep], log_t=run.log_t[keep], log_loss=run.log_loss[keep], kept=states
     )
 
 
@@ -175,15 +175,14 @@ def _with_more(run: Trajectory, shown: Trajectory, log_times: Array, stop: Stop)
     log_t = np.concatenate([shown.log_t, more.log_t])
     order = np.argsort(log_t, kind="stable")
     joined = {
-        name: np.concatenate([rows, more.states[name]])[order]
-        for name, rows in shown.states.items()
+        name: np.concatenate([rows, more.kept[name]])[order] for name, rows in shown.kept.items()
     }
     return replace(
         shown,
         t=np.concatenate([shown.t, more.t])[order],
         log_t=log_t[order],
         log_loss=np.concatenate([shown.log_loss, more.log_loss])[order],
-        states=joined,
+        kept=joined,
     )
 
 
@@ -195,7 +194,7 @@ def _thinned(values: Array, count: int) -> Array:
 
 def _turns(run: Trajectory) -> Array:
     """The largest angle by which a neuron turns from each record to the next."""
-    W = np.asarray(run.states["W"])
+    W = np.asarray(run.kept["W"])
     size = np.linalg.norm(W, axis=2, keepdims=True)
     u = W / np.where(size > 0, size, 1.0)
     chords = np.linalg.norm(np.diff(u, axis=0), axis=2)
@@ -211,11 +210,11 @@ def _middles(low: Array, high: Array) -> Array:
 
 
 def _frames(run: Trajectory) -> dict[str, NDArray[Any]]:
-    a, W = np.asarray(run.states["a"]), np.asarray(run.states["W"])
+    a, W = np.asarray(run.kept["a"]), np.asarray(run.kept["W"])
     size = np.linalg.norm(W, axis=2)
     with np.errstate(divide="ignore"):
-        log_w = np.log(size) + run.states["log_scale"]
-        log_a = np.log(np.abs(a)) + run.states["log_scale_out"]
+        log_w = np.log(size) + run.kept["log_scale"]
+        log_a = np.log(np.abs(a)) + run.kept["log_scale_out"]
     u = W / np.where(size > 0, size, 1.0)[:, :, None]
     low = -3e38  # of a zero weight: JSON has no minus infinity, and the page clips it
     return {

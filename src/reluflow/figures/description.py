@@ -123,7 +123,7 @@ class Span:
 class Raster:
     """Cells ``z[row, column]`` of whole numbers, each naming a category; edges of the cells.
 
-    ``x`` has one value more than columns, ``y`` one more than rows.
+    ``x`` has one value more than columns, ``y`` one more than rows. ``rows`` names them on hover.
     """
 
     x: Values
@@ -131,6 +131,7 @@ class Raster:
     z: NDArray[np.integer[Any]]
     categories: tuple[str, ...]
     colours: tuple[int, ...]
+    rows: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rows, columns = np.shape(self.z)
@@ -138,6 +139,10 @@ class Raster:
             raise InputError(
                 f"a raster of {rows} x {columns} cells has {len(self.y)} and {len(self.x)} edges. "
                 "Edges are one more than cells. Give them so."
+            )
+        if len(self.rows) not in (0, rows):
+            raise InputError(
+                f"a raster of {rows} rows has {len(self.rows)} names. Name all or none."
             )
         if len(self.categories) != len(self.colours):
             raise InputError(
@@ -193,10 +198,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment of a movie: its label (a time) and the layers that replace ``Movie.panel``'s."""
+    """One moment of a movie: its label and the layers that replace those of the first panel.
+
+    ``time`` is where the moment lies on the axes of figures with a ``cursor``.
+    """
 
     label: str
     layers: tuple[Layer, ...]
+    time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +213,9 @@ class Figure:
     """A grid of panels with a name (its file name), a title and a caption.
 
     ``frames`` turns the first panel into a movie: a page shows a slider with play and pause, paper
-    shows first, middle and last frame side by side. ``wide`` is 6.75 in on paper, otherwise 3.25.
+    shows first, middle and last frame side by side. ``first_frame`` is the one a page opens with.
+    ``cursor`` says that the x axes are the times of frames: a page marks there the moment that a
+    movie shows. ``wide`` is 6.75 in on paper, otherwise 3.25.
     """
 
     name: str
@@ -214,6 +225,8 @@ class Figure:
     caption: str = ""
     wide: bool = True
     frames: tuple[Frame, ...] = field(default=())
+    first_frame: int = 0
+    cursor: bool = False
 
     def __post_init__(self) -> None:
         if not self.panels:

@@ -30,9 +30,9 @@ def to_plotly(figure: Figure) -> Entry:
     Returns
     -------
     dict
-        ``data``, ``layout`` and ``frames`` (one for each `Frame`; it replaces the traces of the
-        first panel, and the shapes and annotations of the layout). ``layout.meta.frames`` lists the
-        labels of the frames, ``layout.meta.narrow`` what a narrow screen changes in the layout.
+        ``data``, ``layout`` and ``frames`` (one for each `Frame`; it changes traces of the
+        first panel, and replaces the shapes and annotations of the layout). ``layout.meta`` has the
+        labels and times of the frames, the axes of time, and what a narrow screen changes.
     """
     if not isinstance(figure, Figure):
         raise InputError(
@@ -54,14 +54,24 @@ def to_plotly(figure: Figure) -> Entry:
     frames = [
         {
             "name": str(k),
-            "data": parts.data,
-            "traces": list(range(count)),
+            **_changes(pages[0].data, parts.data),
             "layout": {"shapes": page.shapes, "annotations": page.annotations},
         }
         for k, (parts, page) in enumerate(zip(shown, pages, strict=True))
         if figure.frames
     ]
     return {"data": pages[0].data, "layout": layout, "frames": frames}
+
+
+def _changes(first: Sequence[Entry], now: Sequence[Entry]) -> Entry:
+    """Traces of a frame, and of each only what differs from the first: most of it stays."""
+    found: dict[int, Entry] = {}
+    for k, (before, after) in enumerate(zip(first, now, strict=False)):
+        gone = {key: None for key in before if key not in after}
+        changed = {key: value for key, value in after.items() if before.get(key) != value} | gone
+        if changed:
+            found[k] = changed
+    return {"data": list(found.values()), "traces": list(found)}
 
 
 def remarks(figure: Figure) -> list[str]:

@@ -36,7 +36,7 @@ from reluflow.figures.page_words import (
     words,
 )
 
-CELLS_WITH_TEXT = 20_000  # a raster above this size shows no category on hover
+CELLS_WITH_TEXT = 2_000  # the texts of larger rasters are made by the page, from `meta`
 _PX = 4 / 3  # pixels in a point of typography
 _SYMBOLS = {"circle": "circle", "square": "square", "triangle": "triangle-up"}
 _SYMBOLS |= {"diamond": "diamond", "cross": "x", "none": "circle"}
@@ -172,10 +172,15 @@ def _raster(layer: Raster, panel: Panel) -> list[Entry]:
         "showscale": False,
         "hovertemplate": "%{x:.5~g}<extra></extra>",
     }
+    names = [words(text) for text in layer.categories]
+    rows = [f"{words(text)}: " for text in layer.rows] or [""] * len(z)
+    cells["hovertemplate"] = "%{text}, %{x:.5~g}<extra></extra>"
     if z.size <= CELLS_WITH_TEXT:
-        names = [words(text) for text in layer.categories]
-        cells["text"] = [[names[value] for value in row] for row in z]
-        cells["hovertemplate"] = "%{text}, %{x:.5~g}<extra></extra>"
+        cells["text"] = [
+            [row + names[value] for value in line] for row, line in zip(rows, z, strict=True)
+        ]
+    else:
+        cells["meta"] = {"rows": rows, "categories": names}
     keys = [
         {
             **nothing([None]),

@@ -65,7 +65,13 @@ def layout_of(figure: Figure, starts: Sequence[Sequence[Layer]]) -> Entry:
     narrow = _places(figure, 1, "narrow")
     for key, value in wide.items():
         layout[key] = layout.get(key, {}) | value if isinstance(value, dict) else value
-    layout["meta"] = {"frames": [words(f.label) for f in figure.frames], "narrow": narrow}
+    layout["meta"] = {
+        "frames": [words(f.label) for f in figure.frames],
+        "narrow": narrow,
+        "first": figure.first_frame,
+        "times": [f.time for f in figure.frames],
+        "cursor": [reference("x", k) for k in range(len(figure.panels))] if figure.cursor else [],
+    }
     return layout
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.figures.description import Axis, Line, Panel
+from reluflow.figures.typeset import typeset
 
 Entry = dict[str, Any]
 Name = Literal["x", "y"]
@@ -67,5 +68,5 @@ def reference(name: str, k: int) -> str:
 
 
 def words(text: str) -> str:
-    """A text without markup: plotly reads some HTML."""
-    return html.escape(text, quote=False)
+    """A text without markup, since plotly reads some HTML; mathematics in signs of Unicode."""
+    return html.escape(typeset(text), quote=False)

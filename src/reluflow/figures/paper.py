@@ -37,6 +37,7 @@ from reluflow.figures.description import (
     edges,
     middles,
 )
+from reluflow.figures.typeset import typeset
 
 NARROW_IN, WIDE_IN = 3.25, 6.75
 PNG_DPI = 300
@@ -104,6 +105,25 @@ def write(figure: Figure, folder: str | PathLike[str]) -> tuple[Path, Path]:
     return paths
 
 
+def picture(figure: Figure) -> Any:
+    """Draw a figure as a Matplotlib figure, which a notebook shows and ``savefig`` writes."""
+    with _settings():
+        drawn = _draw(figure)
+    drawn._repr_png_ = lambda: _png(drawn)
+    return drawn
+
+
+def draw_on(axes: Any, panel: Panel) -> None:
+    """Draw one panel on axes of the caller, in the caller's style."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Data has no positive values")
+        _draw_panel(axes, panel)
+        keys = _keys(panel)
+        if keys:
+            labels = [_text(label) for label, _ in keys]
+            axes.legend(list(keys.values()), labels, frameon=False, fontsize="small")
+
+
 @contextmanager
 def _settings() -> Iterator[None]:
     """Our settings on top of matplotlib's own defaults, whatever the user's are; then undone."""
@@ -125,6 +145,12 @@ def _render(drawn: Any, kind: str) -> bytes:
     metadata = {"CreationDate": None} if kind == "pdf" else {"Software": None}
     drawn.savefig(buffer, format=kind, dpi=PNG_DPI, metadata=metadata)
     drawn.set_layout_engine("none")  # the second file keeps the places found for the first
+    return buffer.getvalue()
+
+
+def _png(drawn: Any) -> bytes:
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
 
 
@@ -359,6 +385,6 @@ def _key_style(layer: Line | Points | Arrows, cue: palette.Cue) -> dict[str, Any
 
 
 def _text(words: str) -> str:
-    """Words as they are: a dollar starts no formula, a leading `_` hides no label."""
-    plain = words.replace("$", r"\$")
+    """Words typeset: a dollar starts no formula, a leading `_` hides no label."""
+    plain = typeset(words).replace("$", r"\$")
     return f"\u2009{plain}" if plain.startswith("_") else plain

@@ -25,11 +25,13 @@ from reluflow.geometry.regions import (
     resolved_regions,
 )
 from reluflow.geometry.signs import sign_changes
+from reluflow.geometry.stationary import StationaryPoint, stationary_point
 
 __all__ = [
     "KKT",
     "Kinks",
     "ResolvedRegions",
+    "StationaryPoint",
     "TangentKernel",
     "convexity_changes",
     "effective_rank",
@@ -50,5 +52,6 @@ __all__ = [
     "sign_changes",
     "singular_values",
     "smoothed_margin",
+    "stationary_point",
     "tangent_kernel",
 ]

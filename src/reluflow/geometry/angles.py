@@ -57,7 +57,7 @@ def pairwise_angles(net: Network, subset: Subset = None) -> Array:
     (``tests/geometry/test_angles.py``, 50 digits). O(k^2 d) with a constant near 25.
     """
     chosen = _choose(net, subset)
-    rows = net.W[chosen]
+    rows = net.mantissa.W[chosen]
     angles = np.full((len(chosen), len(chosen)), np.nan)
     alive = np.flatnonzero(rows.any(axis=1))
     rows = _ordinary(rows[alive])
@@ -144,7 +144,7 @@ def _choose(net: Network, subset: Subset) -> NDArray[np.intp]:
 
 def _alive(net: Network, subset: Subset) -> Array:
     chosen = _choose(net, subset)
-    rows = net.W[chosen]
+    rows = net.mantissa.W[chosen]
     rows = rows[rows.any(axis=1)]
     if len(rows) == 0:
         raise InputError(

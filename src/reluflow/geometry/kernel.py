@@ -85,7 +85,7 @@ def tangent_kernel(
     choice(train, "train", ("both", "hidden"))
     z = check_network(net).preactivations(data.X)
     form = normal_form(net)
-    norms = row_norms(net.W)
+    norms = row_norms(net.mantissa.W)
     hidden = np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)
     on = z > 0.0 if active is None else _pattern(active, net.width, data.n).T
     gated = on * form.outputs

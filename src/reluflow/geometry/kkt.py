@@ -152,7 +152,7 @@ def _scaled(data: Dataset, net: Network, tol: float, weight: float) -> tuple[_Pr
     gamma = margin(data, net)
     form = normal_form(net)
     W, a = net.directions * form.hidden[:, None], form.outputs
-    norms = row_norms(net.W)
+    norms = row_norms(net.mantissa.W)
     z = net.preactivations(data.X)
     # pre-activations of the unit network, with the signs the network itself gives
     unit = z * np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)

@@ -97,7 +97,7 @@ def smoothed_margin(data: Dataset, net: Network, loss: Exponential | Logistic) -
 def relative_margins(data: Dataset, net: Network, form: NormalForm) -> Array:
     """Margins ``q_i`` (n,) divided by ``exp(form.log_factor)``; labels are checked."""
     Exponential().check_labels(data.y)
-    norms = row_norms(net.W)
+    norms = row_norms(net.mantissa.W)
     z = np.maximum(net.preactivations(data.X), 0.0)
     weights = np.divide(form.weights, norms, out=np.zeros_like(norms), where=norms > 0)
     return np.asarray(data.y * (z @ weights))

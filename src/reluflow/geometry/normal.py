@@ -44,9 +44,9 @@ class NormalForm:
 
 def normal_form(net: Network) -> NormalForm:
     """Split a network into numbers of ordinary size and logarithms; refuse an all-zero one."""
-    norms = row_norms(net.W)
+    norms = row_norms(net.mantissa.W)
     hidden, ref_hidden = rescaled(norms, net.log_scale)
-    outputs, ref_outputs = rescaled(net.a, net.log_scale_out)
+    outputs, ref_outputs = rescaled(net.mantissa.a, net.log_scale_out)
     if not (hidden.any() or outputs.any()):
         raise InputError(
             f"all {net.width} neurons are zero. Directions and margins are undefined there. "
@@ -87,11 +87,11 @@ def _products(net: Network, norms: Array) -> tuple[Array, float]:
     """The weights ``a_j |W_j|`` with their common factor; mantissas where products leave range."""
     scale = net.log_scale + net.log_scale_out
     with np.errstate(over="ignore", under="ignore"):
-        products = net.a * norms
-    size = np.abs(products[(net.a != 0.0) & (norms != 0.0)])
+        products = net.mantissa.a * norms
+    size = np.abs(products[(net.mantissa.a != 0.0) & (norms != 0.0)])
     if np.all((size > 1e-290) & (size < 1e290)):
         return rescaled(products, scale)
-    (a, a_exponent), (w, w_exponent) = np.frexp(net.a), np.frexp(norms)
+    (a, a_exponent), (w, w_exponent) = np.frexp(net.mantissa.a), np.frexp(norms)
     return rescaled(a * w, scale + (a_exponent + w_exponent) * np.log(2.0))
 
 

@@ -72,11 +72,11 @@ def line(net: Network, name: str = "net") -> Line:
             f"`{name}` takes {net.d} inputs. Kinks and sign changes belong to functions of one "
             "number, written as (x, 1): 2 inputs, the last one the bias. Pass such a network."
         )
-    if not (net.a.any() and net.W.any()):
+    if not (net.mantissa.a.any() and net.mantissa.W.any()):
         empty = np.empty(0)
         return Line(empty, empty, empty, np.empty(0, np.intp), 0.0, 0.0)
     form = normal_form(net)
-    w, b = net.W.T
+    w, b = net.mantissa.W.T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # "+ 0.0" turns -0.0 into 0.0, so that equal positions compare equal bit for bit
         kinks = -b / w + 0.0

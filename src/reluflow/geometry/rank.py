@@ -30,7 +30,7 @@ def log_singular_values(net: Network) -> Array:
     Error at most a few ulp of the largest singular value: smaller ones than 1e-15 of it are
     rounding. Any log scale. O(m d min(m, d)).
     """
-    norms = row_norms(check_network(net).W)
+    norms = row_norms(check_network(net).mantissa.W)
     sizes, reference = rescaled(norms, net.log_scale)
     values = np.linalg.svd(net.directions * sizes[:, None], compute_uv=False)
     with np.errstate(divide="ignore"):

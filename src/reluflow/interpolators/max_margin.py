@@ -101,7 +101,7 @@ def max_margin(data: Dataset) -> MaxMargin:
             if _relative_gap(problem, best, lam) <= (_ENOUGH if k < 6 else _GAP / 2):
                 break
     root = np.sqrt(row_norms(best.W))
-    network = Network(best.signs * root, best.W / root[:, None])
+    network = Network(best.signs * root, best.W / root[:, None], bias=data.bias)
     multipliers = np.zeros(data.n)
     multipliers[first] = lam / problem.norms
     value = network.squared_norm

@@ -103,7 +103,7 @@ def min_norm(data: Dataset) -> MinNorm:
     """
     problem = rays(data)
     if not problem.z.any():
-        zero = Network([0.0], np.zeros((1, data.d)))
+        zero = Network([0.0], np.zeros((1, data.d)), bias=data.bias)
         return MinNorm(zero, 0.0, 0.0, True, np.zeros(data.n), 0.0, True, "solved")
     best: _Bounds | None = None
     attempts = 0
@@ -165,7 +165,7 @@ def _improve(U: Array, z: Array, step: Round, best: _Bounds | None) -> _Bounds:
 def _result(data: Dataset, problem: Rays, best: _Bounds) -> MinNorm:
     """Translate the bounds to the original space and units."""
     atoms = reduce_count(problem.U, best.atoms)
-    network = _network(atoms, problem)
+    network = _network(atoms, problem).with_bias(data.bias)
     dual = np.zeros(data.n)
     dual[problem.first] = _proved(problem.U, best) / problem.norms
     value = network.squared_norm

@@ -91,7 +91,7 @@ def failures(data: Dataset, net: Network) -> list[str]:
 
     A neuron exactly on the plane of a point is not active there.
     """
-    active = (net.W @ data.X.T > 0).any(axis=1)
+    active = (net.mantissa.W @ data.X.T > 0).any(axis=1)
     found = [
         *hypotheses.imbalance(net),
         *hypotheses.negative_products(data),

@@ -78,7 +78,7 @@ def teacher_vector(data: Dataset) -> tuple[Array | None, list[str]]:
 def _given_teacher(data: Dataset) -> Array | None:
     teacher = data.teacher
     if isinstance(teacher, Network):
-        if teacher.width != 1 or teacher.a[0] <= 0:
+        if teacher.width != 1 or teacher.signs[0] <= 0:
             return None
         flat = teacher.flat()
         return np.asarray(flat.a[0] * flat.W[0])

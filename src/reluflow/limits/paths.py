@@ -104,7 +104,7 @@ def trace(data: Dataset, net: Network) -> Paths:
     force, gram, norms = data.y / n, np.ascontiguousarray(data.gram), np.linalg.norm(data.X, axis=1)
     # products with W rather than with its directions: z.x may be tiny and exact, and rounding a
     # direction would blur it; a power of two keeps every digit
-    W = np.ldexp(net.W, -np.frexp(np.abs(net.W).max(axis=1))[1][:, None])
+    W = np.ldexp(net.mantissa.W, -np.frexp(np.abs(net.mantissa.W).max(axis=1))[1][:, None])
     lengths = np.maximum(row_norms(W), np.finfo(float).tiny)[:, None]
     active = np.empty((m, n), dtype=np.bool_)
     for block in _blocks(m, n):

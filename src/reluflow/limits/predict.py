@@ -6,16 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluflow.dataset import Dataset
-from reluflow.errors import InputError
 from reluflow.limits import hypotheses
-from reluflow.losses import Exponential, Logistic, Loss, Square
+from reluflow.losses import Loss, named
 from reluflow.network import Network
-
-_LOSSES: dict[str, type[Square | Exponential | Logistic]] = {
-    "square": Square,
-    "exponential": Exponential,
-    "logistic": Logistic,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +38,15 @@ class Prediction:
     tested: tuple[str, ...] = ()
     proved: bool = True
 
+    def __repr__(self) -> str:
+        words = "" if self.proved or self.method is None else ", not proved"
+        return f"Prediction({self.method}{words}, network={self.network!r})"
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.prediction(self)
+
 
 def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Prediction:
     """Test the hypotheses of each registered paper's limit and return the first that applies.
@@ -68,7 +70,7 @@ def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Pred
     from reluflow.theory.registry import papers
 
     hypotheses.check_pair(data, net)
-    chosen = _loss(loss)
+    chosen = named(loss)
     refused: list[str] = []
     tested: list[str] = []
     detail = None
@@ -81,7 +83,7 @@ def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Pred
             return Prediction(
                 found.method,
                 found.reason,
-                found.network,
+                found.network.with_bias(data.bias),
                 found.detail,
                 tuple(tested),
                 found.proved,
@@ -89,15 +91,3 @@ def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Pred
         detail = detail or found.detail
         refused.append(f"{paper.name}: {found.reason}")
     return Prediction(None, f"No limit applies. {'. '.join(refused)}.", None, detail, tuple(tested))
-
-
-def _loss(loss: Loss | str) -> Loss:
-    if isinstance(loss, str):
-        if loss not in _LOSSES:
-            raise InputError(
-                f"`loss` is {loss!r}. Known are {', '.join(_LOSSES)}. Pass one, or an object."
-            )
-        return _LOSSES[loss]()
-    if not isinstance(loss, tuple(_LOSSES.values())):
-        raise InputError(f"`loss` is {loss!r}, not a loss. Pass one of reluflow.losses.")
-    return loss

@@ -142,7 +142,7 @@ def balanced(case: Classes) -> Finding:
 @paper.assumption("A5", "each class has a neuron of its sign that is active on one of its points")
 def covered(case: Classes) -> Finding:
     """Otherwise nothing can learn the class."""
-    active = case.net.W @ case.data.X.T > 0.0
+    active = case.net.mantissa.W @ case.data.X.T > 0.0
     seen = (active & case.own).any(axis=1)
     missing = [s for s in np.unique(case.data.y) if not (seen & (case.signs == s)).any()]
     return holds(not missing, note=f"no neuron for label {missing[0]:g}" if missing else "")
@@ -289,8 +289,8 @@ def third_direction(run: rf.Trajectory) -> rf.Trajectory:
 
     def spread(net: rf.Network, share: float) -> rf.Network:
         axes = np.eye(net.d)[np.arange(net.width) % net.d]
-        W = axes * np.linalg.norm(net.W, axis=1)[:, None]
-        return rf.Network(net.a, W, net.log_scale, log_scale_out=net.log_scale_out)
+        W = axes * np.linalg.norm(net.mantissa.W, axis=1)[:, None]
+        return rf.Network(net.mantissa.a, W, net.log_scale, log_scale_out=net.log_scale_out)
 
     return forged(run, spread)
 

@@ -11,6 +11,7 @@ from reluflow import files
 from reluflow._version import __version__
 from reluflow.figures import Figure
 from reluflow.figures import page as drawing
+from reluflow.figures.typeset import typeset
 from reluflow.report.toml_text import to_toml
 from reluflow.theory import Check, Report, Verdict
 from reluflow.theory.subject import branch_text
@@ -44,6 +45,9 @@ def contents(page: Page) -> dict[str, Any]:
     return {
         "title": page.title,
         "question": page.question,
+        "answer": typeset(page.answer),
+        "lead": page.lead,
+        "needed": needed(page),
         "summary": _summary(page),
         "document": document,
         "seed": page.seed,
@@ -103,20 +107,47 @@ def _summary(page: Page) -> dict[str, Any]:
         for item in page.runs
         if len(item.run.branches)
     ]
-    counts = [] if page.claims is None else _counts(page.claims)
     undefined = len(page.comparisons) - len(known)
     return {
         "warnings": warnings,
-        "counts": counts,
+        "verdicts": [] if page.claims is None else _grouped(page.claims),
         "worst": None if worst is None else _comparison(worst),
         "undefined": undefined,
     }
 
 
-def _counts(report: Report) -> list[dict[str, Any]]:
-    found = report.counts()
+def needed(page: Page) -> list[str]:
+    """The downloads without which the command would not run."""
+    files = [page.document.get(name, {}) for name in ("data", "network")]
+    named = [str(table.get("file")) for table in files if isinstance(table, Mapping)]
+    return ["study.toml", *(name for name in named if name in page.downloads)]
+
+
+def _grouped(report: Report) -> list[dict[str, Any]]:
+    """Assumptions apart from claims: where the first fail, the second are about another problem."""
     return [
-        {"word": word, "mark": mark, "kind": kind, "count": found[verdict.value]}
+        {
+            "title": title,
+            "counts": [count for count in _counts(rows) if count["count"]],
+            "failing": [
+                {"id": row.id, "title": typeset(row.title)}
+                for row in rows
+                if row.verdict is Verdict.FAIL
+            ],
+        }
+        for title, rows in (("Assumptions", report.assumptions), ("Claims", report.checks))
+        if rows
+    ]
+
+
+def _counts(rows: Sequence[Check]) -> list[dict[str, Any]]:
+    return [
+        {
+            "word": word,
+            "mark": mark,
+            "kind": kind,
+            "count": sum(row.verdict is verdict for row in rows),
+        }
         for verdict, (word, mark, kind) in VERDICTS.items()
     ]
 
@@ -125,7 +156,7 @@ def _run(item: LabelledRun) -> dict[str, Any]:
     run = item.run
     unit = "t" if run.engine == "flow" else "iteration"
     return {
-        "label": item.label,
+        "label": typeset(item.label),
         "status": str(run.status),
         "text": run.ending,
         "trusted": run.status.is_asked_for,
@@ -158,7 +189,7 @@ def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
     return {
         "id": f"section-{k}",
         "title": section.title,
-        "paragraphs": [part for part in section.text.split("\n\n") if part.strip()],
+        "paragraphs": [typeset(part) for part in section.text.split("\n\n") if part.strip()],
         "figures": [
             _figure(figure, figures_before + j) for j, figure in enumerate(section.figures)
         ],
@@ -168,17 +199,19 @@ def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
 def _figure(figure: Figure, k: int) -> dict[str, Any]:
     return {
         "index": k,
+        "name": figure.name,
+        "first": figure.first_frame,
         "number": k + 1,
-        "title": figure.title,
-        "caption": figure.caption,
+        "title": typeset(figure.title),
+        "caption": typeset(figure.caption),
         "remarks": drawing.remarks(figure),
-        "frames": [frame.label for frame in figure.frames],
+        "frames": [typeset(frame.label) for frame in figure.frames],
     }
 
 
 def _comparison(row: Comparison) -> dict[str, Any]:
     return {
-        "name": row.name,
+        "name": typeset(row.name),
         "predicted": shown(row.predicted, 9),
         "simulated": shown(row.simulated, 9),
         "discrepancy": shown(row.discrepancy, 3),
@@ -194,7 +227,7 @@ def _claims(report: Report) -> dict[str, Any]:
         "title": report.title,
         "subject": report.subject,
         "warnings": report.warnings,
-        "counts": _counts(report),
+        "counts": _counts([*report.assumptions, *report.checks]),
         "total": len(report.assumptions) + len(report.checks),
         "tables": [
             {"title": title, "rows": [_check(check) for check in rows]}
@@ -207,7 +240,7 @@ def _check(check: Check) -> dict[str, str]:
     word, mark, kind = VERDICTS[check.verdict]
     return {
         "id": check.id,
-        "title": check.title,
+        "title": typeset(check.title),
         "note": "; ".join(text for text in (check.observation, check.note) if text),
         "word": word,
         "mark": mark,

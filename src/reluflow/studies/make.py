@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from reluflow import files, resumable, theory
 from reluflow.spec import Task
-from reluflow.studies import common
+from reluflow.studies import common, own
 from reluflow.studies.document import Plan
 from reluflow.studies.page import Page
 from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
@@ -44,23 +45,29 @@ def make(
     )
     paper = theory.paper_named(plan.paper) if plan.paper else None
     say("comparing with theory")
-    claims, findings = None, None
+    claims, findings, facts = None, None, None
     if paper:
         subject, options = [item.run for item in runs], paper.options_for(runs)
         findings = paper.findings(runs, paper.prepare(subject_of(subject, None), **options))
         say("checking the claims")
         claims = theory.check(paper, subject, **options)
-    findings = findings or _predicted(runs)
+    answer = _verdicts(claims)
+    if findings is None:
+        facts = [own.facts_of(item.run) for item in runs]
+        findings, answer = _own(runs, facts), own.answer(facts[0])
+    document, files_of = reproducible(plan, runs)
     return Page(
         title=plan.title,
         question=paper.question if paper else GENERIC,
-        document=plan.document,
+        document=document,
         seed=plan.seed,
         runs=runs,
         sections=(*findings.sections, *common.sections(runs)),
         comparisons=findings.comparisons,
         claims=claims,
-        downloads=_downloads(runs, findings.comparisons, claims),
+        downloads={**files_of, **_downloads(runs, findings.comparisons, claims)},
+        answer=answer,
+        lead=0 if facts is None else 1,
     )
 
 
@@ -92,26 +99,61 @@ def _run(
     return resumable.train(task, path, wanted, earlier=earlier, progress=progress)
 
 
-def _predicted(runs: Sequence[LabelledRun]) -> Findings:
-    """The limit of theory beside the last network, for data of no particular paper."""
+def _own(runs: Sequence[LabelledRun], facts: Sequence[own.Facts]) -> Findings:
+    """What is said of data of no particular paper."""
     from reluflow import limits
 
-    comparisons = []
     first = runs[0].run
     prediction = limits.predict(first.data, first.net, loss=first.loss_function)
-    section = Section("Prediction", f"Without training: {prediction.reason}")
-    for item in runs:
-        prediction = limits.predict(item.run.data, item.run.net, loss=item.run.loss_function)
-        if prediction.network is not None:
-            comparisons.append(
-                Comparison(
-                    f"squared norm of the weights, {item.label}",
-                    prediction.network.squared_norm,
-                    item.run.final.squared_norm,
-                    "the prediction is the limit of a vanishing scale and infinite time",
-                )
-            )
-    return Findings((section,), tuple(comparisons))
+    sections = (
+        own.lead(facts[0]),
+        own.found(facts[0]),
+        Section("Prediction", f"Without training: {prediction.reason}"),
+    )
+    return Findings(sections, own.comparisons(list(zip(runs, facts, strict=True))))
+
+
+def _verdicts(claims: theory.Report | None) -> str:
+    """The answer of a paper's page: how its claims came out, given its assumptions."""
+    if claims is None:
+        return ""
+    failing = [row.id for row in claims.assumptions if row.verdict is theory.Verdict.FAIL]
+    counts = Counter(row.verdict for row in claims.checks)
+    kept = counts[theory.Verdict.PASS]
+    false = [row.id for row in claims.checks if row.verdict is theory.Verdict.FAIL]
+    decided = kept + len(false)
+    first = (
+        f"Assumptions {', '.join(failing)} of the paper do not hold here"
+        if failing
+        else "The assumptions of the paper hold here"
+    )
+    second = (
+        f"all {kept} claims that can be decided hold"
+        if not false
+        else f"{kept} of {decided} claims that can be decided hold, and {', '.join(false)} do not"
+    )
+    return f"{first}; {second}." if decided else f"{first}; no claim can be decided."
+
+
+def reproducible(
+    plan: Plan, runs: Sequence[LabelledRun]
+) -> tuple[Mapping[str, Any], dict[str, bytes]]:
+    """The document with its files named as the page offers them, and these files.
+
+    A saved page is all that somebody else has: ``points.csv`` and ``network.rf`` take the places of
+    files on the disk of whoever made it.
+    """
+    document, offered = dict(plan.document), {}
+    data = runs[0].run.data
+    if "file" in document.get("data", {}):
+        document["data"] = {"file": "points.csv", "label": "y"}
+        if data.bias:
+            document["data"]["bias"] = True
+    network = document.get("network", {})
+    if "file" in network:
+        document["network"] = {**network, "file": "network.rf"}
+        offered["network.rf"] = plan.tasks[0][1].net.to_bytes()
+    return document, offered
 
 
 def _downloads(
@@ -126,11 +168,12 @@ def _downloads(
     ]
     events = [[item.label, *event.tolist()] for item in runs for event in item.run.events]
     data = runs[0].run.data
-    points = np.column_stack([data.X, data.y]).tolist()
+    X = data.X[:, :-1] if data.bias else data.X
+    points = np.column_stack([X, data.y]).tolist()
     found = {
         "losses.csv": table(["run", "t", "log_t", "log_loss"], losses),
         "events.csv": table(["run", "t", "log_t", "neuron", "point", "kind"], events),
-        "points.csv": table([*(f"x{k}" for k in range(data.d)), "y"], points),
+        "points.csv": table([*(f"x{k}" for k in range(X.shape[1])), "y"], points),
     }
     if comparisons:
         rows = [[c.name, c.predicted, c.simulated, c.discrepancy] for c in comparisons]

@@ -12,7 +12,11 @@ from reluflow.theory.contract import Comparison, LabelledRun, Section
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that `report.write` puts into one file."""
+    """Everything that `report.write` puts into one file.
+
+    ``answer`` is the first sentence of the page; the first ``lead`` sections stand right below it.
+    ``document`` and ``downloads`` are what makes the page again.
+    """
 
     title: str
     question: str
@@ -23,3 +27,5 @@ class Page:
     comparisons: tuple[Comparison, ...]
     claims: Report | None
     downloads: Mapping[str, bytes] = field(default_factory=dict)
+    answer: str = ""
+    lead: int = 0

@@ -11,6 +11,7 @@ from reluflow.sweeps.plan import Plan
 from reluflow.sweeps.point import Point, derived_seed, seeded
 from reluflow.sweeps.security import Certificates
 from reluflow.sweeps.store import Store
+from reluflow.sweeps.tables import columns, load
 from reluflow.sweeps.tasks import allow
 
 __all__ = [
@@ -23,7 +24,9 @@ __all__ = [
     "Store",
     "Summary",
     "allow",
+    "columns",
     "derived_seed",
     "execute",
+    "load",
     "seeded",
 ]

@@ -81,8 +81,9 @@ class Carrier:
 
         if section == "data":
             data = build_data(table, self._folder, 0)
-            found: dict[str, Any] = {"X": data.X, "y": data.y}
-            named = {} if data.name is None else {"name": data.name}
+            found: dict[str, Any] = {"X": data.X[:, :-1] if data.bias else data.X, "y": data.y}
+            named: dict[str, Any] = {"bias": True} if data.bias else {}
+            named |= {} if data.name is None else {"name": data.name}
         else:
             name = table["file"]
             path = self._folder / name if isinstance(name, str) else None
@@ -175,7 +176,7 @@ def _fields(section: str, base: Mapping[str, Any], design: Design) -> list[str]:
         if section == "data"
         else ("init", builders.initialisations(), Network)
     )
-    found = {key, "file"} | ({"label"} if section == "data" else set())
+    found = {key, "file"} | ({"bias", "label"} if section == "data" else set())
     for name in _values(key, section, given, design):
         if name in functions:
             found |= set(inspect.signature(functions[name]).parameters) - {"data"}

@@ -11,6 +11,9 @@ A sweep document is a document of `reluflow.spec` and a table that says what cha
     "network.log_scale" = [-5, -10, -20]
     "data.d" = [4, 16]
 
+    [measure]                       # optional: what to measure on each run, a column each
+    angle = "max_angle"
+
 Instead of the grid: ``[[sweep.list]]`` tables of paths and values, or ``[sweep.random]`` with
 ``count`` and rules such as ``"engine.lr" = { log_uniform = [1e-3, 1e-1] }`` (also ``uniform``,
 ``integer``, ``choice``). The seed of a point depends on the seed of the sweep, the parameters of
@@ -30,6 +33,8 @@ from reluflow.errors import InputError
 from reluflow.sweeps import limits as limits_of
 from reluflow.sweeps.design import Design, read_design
 from reluflow.sweeps.limits import Limits
+from reluflow.sweeps.measures import Measure
+from reluflow.sweeps.measures import read as read_measures
 from reluflow.sweeps.point import SEED_BITS, Point, seeded
 from reluflow.wording import cut, printable
 
@@ -52,6 +57,8 @@ class Plan:
         Trials of each combination; they follow each other in ``points``.
     limits : Limits or None
         What each point may use; not part of its id.
+    measures : mapping
+        What tables of the results show beside how the runs ended, by column.
 
     Examples
     --------
@@ -70,6 +77,7 @@ class Plan:
         paths: tuple[str, ...] = (),
         repeats: int = 1,
         limits: Limits | None = None,
+        measures: Mapping[str, Measure] | None = None,
     ) -> None:
         if count > LIMIT:
             raise InputError(
@@ -78,6 +86,7 @@ class Plan:
             )
         self.name, self.seed, self.paths, self.repeats = name, seed, paths, repeats
         self.limits, self._count, self._make = limits, count, make
+        self.measures: Mapping[str, Measure] = measures or {}
 
     def __len__(self) -> int:
         return self._count
@@ -144,7 +153,8 @@ class Plan:
         root = whole(own, "$.sweep.seed", at_least=0, at_most=2**SEED_BITS - 1)
         repeats = whole(table.get("repeats", 1), "$.sweep.repeats")
         design = read_design(table, root)
-        base = {key: value for key, value in raw.items() if key != "sweep"}
+        measures = read_measures(raw.get("measure"), folder)
+        base = {key: value for key, value in raw.items() if key not in ("sweep", "measure")}
         carry = document.Carrier(folder or Path())
 
         def points() -> Iterator[Point]:
@@ -161,6 +171,7 @@ class Plan:
             paths=design.paths,
             repeats=repeats,
             limits=limits_of.read(table.get("limits")),
+            measures=measures,
         )
         document.check(base, design, carry, root)
         return plan

@@ -58,6 +58,7 @@ __all__ = [
     "Verdict",
     "at_least",
     "at_most",
+    "bibtex",
     "check",
     "cite",
     "equals",
@@ -141,10 +142,15 @@ def _drawer(runs: tuple[Trajectory, ...]) -> Drawer | None:
 
 
 def cite(paper: Paper | str) -> str:
-    """How to cite a paper: one line, and BibTeX where there is one."""
-    known = paper_named(paper)
-    entry = getattr(known.reference, "bibtex", "")
-    return f"{known.citation}\n\n{entry}" if entry else known.citation
+    """How to cite a paper: one line, and BibTeX."""
+    entry = bibtex(paper)
+    line = paper_named(paper).citation
+    return f"{line}\n\n{entry}" if entry else line
+
+
+def bibtex(paper: Paper | str) -> str:
+    """The BibTeX entry of a paper; empty where it has none."""
+    return str(getattr(paper_named(paper).reference, "entry", ""))
 
 
 def list(paper: Paper | str | None = None) -> dict[str, str]:

@@ -50,6 +50,27 @@ class Reference:
         parts = [self.authors, self.title, " ".join(t for t in (self.where, year) if t)]
         return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
+    @property
+    def entry(self) -> str:
+        """A BibTeX entry: the given one, or one made from the fields."""
+        if self.bibtex or not self.title:
+            return self.bibtex
+        surnames = [name.split()[-1] for name in self.authors.split(", ")]
+        word = re.sub(r"[^a-z]", "", self.title.split()[0].lower())
+        arxiv = re.search(r"arXiv (\d{4}\.\d{4,5})", self.where)
+        year = self.year or (2000 + int(arxiv[1][:2]) if arxiv else None)
+        fields = {
+            "author": self.authors.replace(", ", " and "),
+            "title": f"{{{self.title}}}",
+            "year": "" if year is None else str(year),
+            "eprint": arxiv[1] if arxiv else "",
+            "archiveprefix": "arXiv" if arxiv else "",
+            "note": self.where,
+        }
+        lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
+        key = f"{surnames[0].lower()}{year or ''}{word}"
+        return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}"
+
 
 class Rows(Mapping[str, Statement]):
     """Statements by id, in the order of their definition; iterating gives the statements."""

@@ -72,6 +72,15 @@ class Report:
         """Write one self-contained page."""
         files.write_bytes(path, _page(self).encode())
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{name} {count}" for name, count in self.counts().items() if count)
+        return f"Report({self.paper}: {counts})"
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.report(self)
+
     def __str__(self) -> str:
         lines = [f"{self.title}", self.subject, *(f"warning: {text}" for text in self.warnings)]
         for name, rows in (("Assumptions", self.assumptions), ("Claims", self.checks)):

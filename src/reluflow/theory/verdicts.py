@@ -97,6 +97,16 @@ class Check:
         """The observation in words; empty if there is none."""
         return {True: "would hold", False: "would not hold", None: ""}[self.observed]
 
+    def __repr__(self) -> str:
+        numbers = "" if self.measured is None else f", measured={self.measured:.6g}"
+        numbers += "" if self.bound is None else f", bound={self.bound:.6g}"
+        return f"Check({self.id}: {self.verdict.value}{numbers})"
+
+    def _repr_html_(self) -> str:
+        from reluflow import summaries
+
+        return summaries.check(self)
+
 
 def verdict_of(finding: Finding) -> Verdict:
     """PASS inside the bound by at least the error, FAIL outside by more, otherwise UNRESOLVED.

@@ -66,7 +66,9 @@ def grown(log_factor: float, sign: float | None = None, *, late: bool = False) -
     def grow(net: Network, share: float) -> Network:
         mine = np.ones(net.width, bool) if sign is None else net.signs == sign
         by = np.where(mine, log_factor * (share if late else 1.0), 0.0)
-        return Network(net.a, net.W, net.log_scale + by, log_scale_out=net.log_scale_out + by)
+        return Network(
+            net.mantissa.a, net.mantissa.W, net.log_scale + by, log_scale_out=net.log_scale_out + by
+        )
 
     return grow
 
@@ -79,20 +81,20 @@ def ending(run: Trajectory, change: Change) -> Trajectory:
 def hidden(factor: float) -> Change:
     """Hidden weights times a factor."""
     return lambda net, share: Network(
-        net.a, net.W * factor, net.log_scale, log_scale_out=net.log_scale_out
+        net.mantissa.a, net.mantissa.W * factor, net.log_scale, log_scale_out=net.log_scale_out
     )
 
 
 def recorded(run: Trajectory, **changes: Callable[[Any], Any]) -> Trajectory:
     """The run with recorded arrays changed: states by name, or ``log_loss``, ``t``, ``events``."""
-    own = {name: np.array(values) for name, values in run.states.items()}
+    own = {name: np.array(values) for name, values in run.kept.items()}
     outer = {}
     for name, change in changes.items():
         if name in own:
             own[name] = change(own[name])
         else:
             outer[name] = change(np.array(getattr(run, name)))
-    return replace(run, states=own, **outer)
+    return replace(run, kept=own, **outer)
 
 
 def stuck(run: Trajectory, log_loss: float = -3.0) -> Trajectory:
@@ -111,13 +113,13 @@ def turned(angle: float, sign: float = 1.0) -> Change:
     c, s = np.cos(angle), np.sin(angle)
 
     def turn(net: Network, share: float) -> Network:
-        W = net.W.copy()
+        W = net.mantissa.W.copy()
         mine = net.signs == sign
         W[mine, 0], W[mine, 1] = (
-            c * net.W[mine, 0] - s * net.W[mine, 1],
-            s * net.W[mine, 0] + c * net.W[mine, 1],
+            c * net.mantissa.W[mine, 0] - s * net.mantissa.W[mine, 1],
+            s * net.mantissa.W[mine, 0] + c * net.mantissa.W[mine, 1],
         )
-        return Network(net.a, W, net.log_scale, log_scale_out=net.log_scale_out)
+        return Network(net.mantissa.a, W, net.log_scale, log_scale_out=net.log_scale_out)
 
     return turn
 
@@ -125,5 +127,5 @@ def turned(angle: float, sign: float = 1.0) -> Change:
 def scaled(factor: float) -> Change:
     """Output weights times a factor: balance and outputs change."""
     return lambda net, share: Network(
-        net.a * factor, net.W, net.log_scale, log_scale_out=net.log_scale_out
+        net.mantissa.a * factor, net.mantissa.W, net.log_scale, log_scale_out=net.log_scale_out
     )

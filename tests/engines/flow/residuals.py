@@ -14,8 +14,8 @@ ON_PLANE = 1e-8
 def weights(net):
     """Output and hidden weights with their log sizes taken out: unit neurons and logs."""
     shift = np.maximum(net.log_scale, net.log_scale_out)
-    a = net.a * np.exp(net.log_scale_out - shift)
-    W = net.W * np.exp(net.log_scale - shift)[:, None]
+    a = net.mantissa.a * np.exp(net.log_scale_out - shift)
+    W = net.mantissa.W * np.exp(net.log_scale - shift)[:, None]
     size = np.sqrt(a**2 + (W**2).sum(axis=1))
     safe = np.where(size > 0, size, 1.0)
     return a / safe, W / safe[:, None], np.where(size > 0, np.log(safe) + shift, -np.inf)

@@ -152,7 +152,7 @@ def test_a_neuron_that_arrives_at_zero_on_generic_points_goes_on(X, y, a, w):
     branched = bool((run.events["kind"] == "branch").any())
     verdict = small_steps.judge(problem, small_steps.weights(run.final), branched)
     assert verdict.good, verdict
-    leaves = np.flatnonzero(np.linalg.norm(run.states["W"][:, 0], axis=1) <= 1e-9)
+    leaves = np.flatnonzero(np.linalg.norm(run.kept["W"][:, 0], axis=1) <= 1e-9)
     assert not len(leaves) or leaves[-1] < len(run.t) - 1, "it stays at the origin"
 
 

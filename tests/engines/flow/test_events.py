@@ -25,7 +25,7 @@ def small_descent(data, net, lr, t_end, smear=0.0):
 def start_modes(X, y, a, w):
     """Modes of one neuron right after the start."""
     run = rf.flow(rf.Dataset(X, y), rf.Network([a], [w]), t_end=1e-9)
-    return run.states["mode"][0][0].tolist(), kinds(run.events)
+    return run.kept["mode"][0][0].tolist(), kinds(run.events)
 
 
 def test_start_on_a_repelling_plane_is_inactive():
@@ -175,7 +175,7 @@ def test_neuron_that_comes_to_rest_at_the_origin_is_not_buried():
     problem = Small(rng.normal(size=(4, 2)), 2.0 * rng.normal(size=4), 1.5 * rng.normal(size=2),
                     0.7 * rng.normal(size=(2, 2)), "square", 10.0)  # fmt: skip
     run = problem.flow()
-    assert (run.states["mode"][-1][1] == 2).all()
+    assert (run.kept["mode"][-1][1] == 2).all()
     assert not (run.events["kind"] == "die").any()
     assert not run.final.flat().W[1].any()
     path = small_descent(run.data, run.at(0.25), 2e-5, 1.0)
@@ -245,16 +245,16 @@ def test_release_is_followed_by_its_side_at_the_same_time(side):
 def test_sliding_neuron_stays_on_its_plane_and_its_weight_in_the_box():
     data = rf.datasets.centred(d=4, seed=0)
     run = rf.flow(data, rf.networks.balanced(4, 60, log_scale=-2.0, seed=1), t_end=20.0)
-    held = run.states["mode"] >= 2
+    held = run.kept["mode"] >= 2
     assert held.any()
-    W = run.states["W"]
+    W = run.kept["W"]
     z = np.abs(W @ data.X.T) / np.linalg.norm(W, axis=2)[..., None]
     assert z[held].max() <= 1e-12
     for k in (len(run.t) // 2, len(run.t) - 1):
         net = run.network(k).flat()
         c = (data.y - net.predict(data.X)) / data.n
         for j in np.flatnonzero(held[k].any(axis=1)):
-            on, active = held[k, j], run.states["mode"][k, j] == 1
+            on, active = held[k, j], run.kept["mode"][k, j] == 1
             pull = (active * c) @ data.X
             theta = np.linalg.lstsq((c[on, None] * data.X[on]).T, -pull, rcond=None)[0]
             assert (theta >= -1e-6).all()
@@ -293,7 +293,7 @@ def test_death_follows_the_last_deactivation_and_is_final():
             assert die["point"] == -1
             assert mine[-2]["kind"] == "deactivate"
             assert mine[-2]["t"] == die["t"]
-            modes = run.states["mode"][run.t >= die["t"], die["neuron"]]
+            modes = run.kept["mode"][run.t >= die["t"], die["neuron"]]
             assert not modes.any()
 
 
@@ -330,7 +330,7 @@ def test_event_list_is_sorted_and_explains_every_mode(seed):
             modes[j, i] = 3
         elif kind == "die":
             assert not modes[j].any()
-    final = np.minimum(run.states["mode"][-1], 2)
+    final = np.minimum(run.kept["mode"][-1], 2)
     np.testing.assert_array_equal(modes, final)
     counts = {kind: int((events["kind"] == kind).sum()) for kind in np.unique(events["kind"])}
     assert run.stats["events"] == counts

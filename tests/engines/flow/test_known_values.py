@@ -221,9 +221,9 @@ def test_univariate_example_follows_the_exponential_integral_to_log_loss_23026(l
         slack = 1e-7 + 2e-9 * a**2
         assert part.log_t[-1] == pytest.approx(log_time_of_example(loss.name, a**2), abs=slack)
     network = run.final
-    assert network.a[1] == 0.0
-    assert not network.W[1].any()
-    assert network.W[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert network.mantissa.a[1] == 0.0
+    assert not network.mantissa.W[1].any()
+    assert network.mantissa.W[0, 0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_dead_network_with_zero_labels_is_converged():

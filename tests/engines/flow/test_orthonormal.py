@@ -14,10 +14,10 @@ def problem(seed, n=10, d=11, m=12, log_scale=-300.0):
 
 def in_axes(data, net):
     """The same problem with the points on the axes."""
-    c = net.W @ data.X.T
-    rest = np.linalg.norm(net.W - c @ data.X, axis=1)
+    c = net.mantissa.W @ data.X.T
+    rest = np.linalg.norm(net.mantissa.W - c @ data.X, axis=1)
     axes = rf.Dataset(np.eye(data.n, data.n + 1), data.y)
-    return axes, rf.Network(net.a, np.column_stack([c, rest]), net.log_scale)
+    return axes, rf.Network(net.mantissa.a, np.column_stack([c, rest]), net.log_scale)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 13])

@@ -72,7 +72,7 @@ def test_a_start_that_is_recorded_is_restored(kind, train):
     assert arrays["step"].tolist() == [0.25, 0.25]
     run = rf.flow(data, net, train=train, t_end=1.0)
     recorded = replace(
-        run, states=arrays, t=run.t[:2], log_t=run.log_t[:2], log_loss=run.log_loss[:2]
+        run, kept=arrays, t=run.t[:2], log_t=run.log_t[:2], log_loss=run.log_loss[:2]
     )
     back = restore(problem, recorded, 1)
     for name in ("a", "sigma", "mode", "step", "clock"):
@@ -93,7 +93,7 @@ def test_every_record_of_a_run_comes_back(kind, train):
         again, there = state.network(problem), run.network(k)
         np.testing.assert_allclose(again.flat().W, there.flat().W, atol=1e-15)
         np.testing.assert_array_equal(again.flat().a, there.flat().a)
-        np.testing.assert_array_equal(to_points(state.mode, problem.planes), run.states["mode"][k])
+        np.testing.assert_array_equal(to_points(state.mode, problem.planes), run.kept["mode"][k])
         assert problem.units.to_time(state.t) == run.t[k]
         loss = problem.log_loss(state.outputs(problem))
         # residuals are differences of outputs: their rounding, over their size
@@ -115,7 +115,7 @@ def test_a_continued_run_takes_the_same_steps(kind):
 def test_opposite_points_are_never_active_together():
     data, net = drawn("shared", seed=7)
     run = rf.flow(data, net, t_end=30.0)
-    modes = run.states["mode"]
+    modes = run.kept["mode"]
     sliding = modes[..., 1] >= 2
     np.testing.assert_array_equal(modes[..., 1][~sliding], 1 - modes[..., 4][~sliding])
     np.testing.assert_array_equal(sliding, modes[..., 4] >= 2)

@@ -174,7 +174,7 @@ def outputs(state, X):
 def test_descent_converges_to_the_flow_at_first_order_sliding_included():
     data, net = centred_problem()
     run = rf.flow(data, net, t_end=20.0)
-    assert (run.states["mode"][-1] >= 2).sum() >= 10
+    assert (run.kept["mode"][-1] >= 2).sum() >= 10
     exact = weights(run.final)
     steps = 4e-4 / 2.0 ** np.arange(4)
     paths = [descend(net.a, net.W, data.X, data.y, lr, round(20.0 / lr)) for lr in steps]

@@ -39,7 +39,7 @@ RUNS = [
 
 def scaled_products(run, j, k):
     """``a_j a_k - w_j.w_k`` at every record, relative to the largest ``|a_j a_k|`` of the run."""
-    states = run.states
+    states = run.kept
     logs = states["log_scale"][:, j] + states["log_scale"][:, k]
     a = states["a"][:, j] * states["a"][:, k]
     unit = a - np.einsum("td,td->t", states["W"][:, j], states["W"][:, k])
@@ -54,7 +54,7 @@ def test_balance_is_conserved(setup, stops):
     run = rf.flow(data, net, loss=loss, max_seconds=30, **stops)
     assert run.status != "budget"
     assert len(run.events) > 0
-    a, W, logs = (run.states[name] for name in ("a", "W", "log_scale"))
+    a, W, logs = (run.kept[name] for name in ("a", "W", "log_scale"))
     squares = np.einsum("tjd,tjd->tj", W, W)
     top = (2 * logs + np.log(a**2 + squares)).max(axis=0)
     balance = (a**2 - squares) * np.exp(2 * logs - top)
@@ -65,7 +65,7 @@ def test_balance_is_conserved(setup, stops):
 def test_minkowski_products_of_neurons_that_share_a_row_are_conserved(setup, stops):
     data, net, loss = setup
     run = rf.flow(data, net, loss=loss, max_seconds=30, **stops)
-    modes = run.states["mode"]
+    modes = run.kept["mode"]
     compared = 0
     for j in range(net.width):
         for k in range(j):
@@ -143,7 +143,7 @@ def test_permuted_neurons_and_points_give_the_same_result(case):
     base = solve(data, net, loss, log_scale)
     other = solve(
         rf.Dataset(data.X[points], data.y[points]),
-        rf.Network(net.a[neurons], net.W[neurons], log_scale),
+        rf.Network(net.mantissa.a[neurons], net.mantissa.W[neurons], log_scale),
         loss,
         log_scale,
     )
@@ -163,7 +163,9 @@ def test_neuron_split_into_collinear_halves_gives_the_same_result(case):
     base = solve(data, net, loss, log_scale)
     other = solve(
         data,
-        rf.Network(net.a[parts] * scale, net.W[parts] * scale[:, None], log_scale),
+        rf.Network(
+            net.mantissa.a[parts] * scale, net.mantissa.W[parts] * scale[:, None], log_scale
+        ),
         loss,
         log_scale,
     )
@@ -183,8 +185,8 @@ def test_scale_of_the_data_and_labels_only_rescales_time():
 def test_same_input_gives_the_same_bits():
     data, net, loss = problem(8)
     first, second = (rf.flow(data, net, loss=loss) for _ in range(2))
-    for name, array in first.states.items():
-        np.testing.assert_array_equal(array, second.states[name])
+    for name, array in first.kept.items():
+        np.testing.assert_array_equal(array, second.kept[name])
     np.testing.assert_array_equal(first.events, second.events)
 
 
@@ -235,7 +237,7 @@ def test_margin_losses_are_invariant_under_label_and_output_flip(loss):
     base = rf.flow(data, net, loss=loss, stop_log_loss=-20.0, t_end=1e6)
     flip = rf.flow(
         rf.Dataset(data.X, -data.y),
-        rf.Network(-net.a, net.W, net.log_scale),
+        rf.Network(-net.mantissa.a, net.mantissa.W, net.log_scale),
         loss=loss,
         stop_log_loss=-20.0,
         t_end=1e6,
@@ -252,7 +254,10 @@ def test_rotated_data_give_the_rotated_result(case):
     Q = np.linalg.qr(np.random.default_rng(seed + 1).normal(size=(3, 3)))[0]
     base = solve(data, net, loss, log_scale)
     other = solve(
-        rf.Dataset(data.X @ Q, data.y), rf.Network(net.a, net.W @ Q, log_scale), loss, log_scale
+        rf.Dataset(data.X @ Q, data.y),
+        rf.Network(net.mantissa.a, net.mantissa.W @ Q, log_scale),
+        loss,
+        log_scale,
     )
     exact = weights(base.final)
     turned = weights(other.final)
@@ -266,7 +271,7 @@ def test_long_slides_stay_on_their_planes():
     X, y, W = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=(12, 3))
     a = rng.choice([-1, 1], 12) * np.linalg.norm(W, axis=1)
     run = rf.flow(rf.Dataset(X, y), rf.Network(a, W, -2000.0), record=5000)
-    W, mode = run.states["W"], run.states["mode"]
+    W, mode = run.kept["W"], run.kept["mode"]
     lengths = np.linalg.norm(W, axis=2)[..., None] * np.linalg.norm(X, axis=1)
     assert (mode >= 2).sum() > 100
     assert np.abs((W @ X.T) / lengths)[mode >= 2].max() <= 1e-15

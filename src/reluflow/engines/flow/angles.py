@@ -71,7 +71,10 @@ def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.i
 
 def _log_angles(start: Network, there: Network, now: Network, j: int, others: Array) -> Array:
     """Log-angles of neuron j with ``others`` now, from products taken in the network ``there``."""
-    unit = there.a[j] * there.a[others] - there.W[others] @ there.W[j]
+    unit = (
+        there.mantissa.a[j] * there.mantissa.a[others]
+        - there.mantissa.W[others] @ there.mantissa.W[j]
+    )
     now_logs = now.log_norms[j] + now.log_norms[others]
     terms = [
         (unit, there.log_scale[j] + there.log_scale[others] - now_logs),
@@ -88,8 +91,8 @@ def _log_angles(start: Network, there: Network, now: Network, j: int, others: Ar
 def _imbalance(start: Network, now: Network, who: Array) -> tuple[Array, Array]:
     """``(|w|^2 - a^2) / (2 |w|^2)`` as value and log factor; zero for a balanced neuron."""
     shift = np.exp(start.log_scale_out[who] - start.log_scale[who])
-    norms = np.sqrt(np.einsum("jd,jd->j", start.W[who], start.W[who]))
-    a = np.abs(start.a[who]) * shift
+    norms = np.sqrt(np.einsum("jd,jd->j", start.mantissa.W[who], start.mantissa.W[who]))
+    a = np.abs(start.mantissa.a[who]) * shift
     gap = 0.5 * (norms - a) * (norms + a)
     gap = np.where(np.abs(gap) <= 1e-14 * norms * norms, 0.0, gap)
     return gap, 2.0 * (start.log_scale[who] - now.log_norms[who])

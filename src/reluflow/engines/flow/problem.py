@@ -122,10 +122,10 @@ def _balances(problem: Problem) -> tuple[Array, Array]:
     outside the span of the points never moves, so it counts on the other side.
     """
     net, units = problem.net, problem.units
-    W = np.ldexp(net.W, -units.hidden)
+    W = np.ldexp(net.mantissa.W, -units.hidden)
     norms = np.linalg.norm(W, axis=1)
     shift = np.exp(np.clip(net.log_scale_out - net.log_scale, -700.0, 700.0))
-    a = np.ldexp(np.abs(net.a) * shift, -units.output)
+    a = np.ldexp(np.abs(net.mantissa.a) * shift, -units.output)
     gap = np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
     if problem.basis is not None:
         inside = W @ problem.basis

@@ -78,7 +78,7 @@ class Records:
         if self.earlier is not None:
             old = self.earlier
             states = {
-                k: np.concatenate([old.states.get(k, v[:0])[:-1], v]) for k, v in states.items()
+                k: np.concatenate([old.kept.get(k, v[:0])[:-1], v]) for k, v in states.items()
             }
             t = np.concatenate([old.t[:-1], t])
             log_t = np.concatenate([old.log_t[:-1], log_t])
@@ -92,7 +92,7 @@ class Records:
             t=t,
             log_t=log_t,
             log_loss=log_loss,
-            states=states,
+            kept=states,
             final=rows[-1][0].network(problem),
             status=ending.status,
             reason=ending.reason,
@@ -130,7 +130,7 @@ def stack(problem: Problem, states: list[State]) -> dict[str, NDArray[Any]]:
         "step": np.array([state.step for state in states]),
     }
     if problem.hidden:
-        out["a"] = np.stack([net.a] * len(states))
+        out["a"] = np.stack([net.mantissa.a] * len(states))
         out["log_scale_out"] = np.stack([net.log_scale_out] * len(states))
     return out
 
@@ -138,14 +138,14 @@ def stack(problem: Problem, states: list[State]) -> dict[str, NDArray[Any]]:
 def restore(problem: Problem, run: Trajectory, k: int) -> State:
     """The k-th record of a run as a state of the solver."""
     network, units = run.network(k), problem.units
-    a = network.flat().a if problem.hidden else network.a
-    W = np.ldexp(network.W, -units.hidden)
+    a = network.flat().a if problem.hidden else network.mantissa.a
+    W = np.ldexp(network.mantissa.W, -units.hidden)
     rest, w = None, W
     if problem.basis is not None:
         w = W @ problem.basis
         rest = W - w @ problem.basis.T
     sigma = network.log_scale.copy()
-    m, states = len(a), run.states
+    m, states = len(a), run.kept
     still = states["still"][k].copy() if "still" in states else np.zeros((m, problem.d))
     scale = states["still_sigma"][k].copy() if "still" in states else np.full(m, np.nan)
     with np.errstate(under="ignore"):

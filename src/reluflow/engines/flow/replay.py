@@ -78,7 +78,7 @@ def at_times(run: Trajectory, times: Array) -> Trajectory:
         log_losses.append(problem.log_loss(state.outputs(problem)))
     t, log_t = times_of(problem, states)
     return replace(
-        run, t=t, log_t=log_t, log_loss=np.array(log_losses), states=stack(problem, states)
+        run, t=t, log_t=log_t, log_loss=np.array(log_losses), kept=stack(problem, states)
     )
 
 
@@ -107,7 +107,7 @@ def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | Non
             break
     t, reached = times_of(problem, states)
     return replace(
-        run, t=t, log_t=reached, log_loss=np.array(log_losses), states=stack(problem, states)
+        run, t=t, log_t=reached, log_loss=np.array(log_losses), kept=stack(problem, states)
     )
 
 

@@ -69,7 +69,7 @@ class State:
         """The state as a Network in the coordinates and units of the data."""
         net, W = problem.net, self.hidden_weights(problem)
         if problem.hidden:
-            return Network(net.a, W, self.sigma, log_scale_out=net.log_scale_out)
+            return Network(net.mantissa.a, W, self.sigma, log_scale_out=net.log_scale_out)
         return Network(np.ldexp(self.a, problem.units.output), W, self.sigma)
 
 
@@ -82,11 +82,14 @@ def start(problem: Problem) -> State:
     else:
         shift = net.log_scale_out - net.log_scale
         # mantissas near one, by powers of two: subnormal ones would leave the range when rescaled
-        top = np.maximum(np.abs(net.W).max(axis=1), np.abs(net.a) * np.exp(shift))
+        top = np.maximum(np.abs(net.mantissa.W).max(axis=1), np.abs(net.mantissa.a) * np.exp(shift))
         power = np.where(
             np.abs(np.log2(np.where(top > 0.0, top, 1.0))) > 900.0, np.frexp(top)[1], 0
         )
-        a, W = np.ldexp(net.a, -power) * np.exp(shift), np.ldexp(net.W, -power[:, None])
+        a, W = (
+            np.ldexp(net.mantissa.a, -power) * np.exp(shift),
+            np.ldexp(net.mantissa.W, -power[:, None]),
+        )
         sigma = net.log_scale + power * np.log(2.0)
     return state_of(problem, np.ldexp(a, -units.output), np.ldexp(W, -units.hidden), sigma)
 

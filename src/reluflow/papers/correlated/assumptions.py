@@ -130,7 +130,7 @@ def frozen(case: Correlated) -> Finding:
 
     Compared with the logs of norms and the directions at the end of the run.
     """
-    dead = ~(case.net.W @ case.data.X.T > 0).any(axis=1)
+    dead = ~(case.net.mantissa.W @ case.data.X.T > 0).any(axis=1)
     if dead.any():  # a neuron that starts on a plane may slide: the run knows
         dead &= (case.run.modes(t=0.0) == Mode.INACTIVE).all(axis=1)
     if not dead.any():

@@ -241,8 +241,8 @@ def _check_runs(subject: Subject) -> None:
         same = (
             np.array_equal(run.data.X, subject.data.X)
             and np.array_equal(run.data.y, subject.data.y)
-            and np.array_equal(run.net.W, subject.net.W)
-            and np.array_equal(run.net.a, subject.net.a)
+            and np.array_equal(run.net.mantissa.W, subject.net.mantissa.W)
+            and np.array_equal(run.net.mantissa.a, subject.net.mantissa.a)
         )
         if not same:
             raise InputError(

@@ -56,7 +56,7 @@ def stage_gaps(case: Correlated) -> tuple[float, int]:
     norms = np.linalg.norm(case.data.X, axis=1)
     for j in (int(j) for j in busiest):
         sign, u = float(case.net.signs[j]), case.net.directions[j].copy()
-        active = case.net.W[j] @ case.data.X.T > 0
+        active = case.net.mantissa.W[j] @ case.data.X.T > 0
         start, grown = 0.0, 0.0
         for point, end in zip(case.sticks.order[j], case.sticks.times[j], strict=True):
             g = (active * case.data.y) @ case.data.X / case.data.n

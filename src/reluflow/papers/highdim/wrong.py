@@ -135,9 +135,9 @@ def _pushed(amount: float) -> Change:
     """Hidden weights moved along one point."""
 
     def push(net: Network, share: float) -> Network:
-        W = net.W.copy()
+        W = net.mantissa.W.copy()
         W[:, 0] += amount * np.linalg.norm(W) / np.sqrt(len(W))
-        return Network(net.a, W, net.log_scale, log_scale_out=net.log_scale_out)
+        return Network(net.mantissa.a, W, net.log_scale, log_scale_out=net.log_scale_out)
 
     return push
 

@@ -55,7 +55,7 @@ def a3(case: Orthogonal) -> Finding:
     if not np.isfinite(norms).all() or not np.isfinite(outputs).all():
         return holds(False, np.inf, hypotheses.BALANCE_TOLERANCE, "a zero neuron")
     with np.errstate(divide="ignore"):
-        gap = float(np.abs(np.log(np.abs(case.unit_start.a))).max())
+        gap = float(np.abs(np.log(np.abs(case.unit_start.mantissa.a))).max())
     spread = float(norms.max() - norms.min())
     factors = "" if spread <= 1e-9 else f"norms differ by factors up to e^{spread:.3g}"
     return at_most(gap, hypotheses.BALANCE_TOLERANCE, note=factors)
@@ -209,7 +209,7 @@ def closing_times(run: Trajectory) -> Array:
 
 def recorded_coordinates(run: Trajectory) -> tuple[Array, Array]:
     """Coordinates over norms (k, m, n) and log norms (k, m) at the records."""
-    W = np.asarray(run.states["W"])
+    W = np.asarray(run.kept["W"])
     norms = np.linalg.norm(W, axis=2)
     safe = np.where(norms > 0.0, norms, 1.0)
-    return (W / safe[:, :, None]) @ run.data.X.T, np.log(safe) + run.states["log_scale"]
+    return (W / safe[:, :, None]) @ run.data.X.T, np.log(safe) + run.kept["log_scale"]

@@ -118,7 +118,7 @@ class Orthogonal(Case):
     @cached_property
     def start_active(self) -> NDArray[np.bool_]:
         """Which neuron is active on which point at the start, (m, n); not on its plane."""
-        return np.asarray(self.unit_start.W @ self.data.X.T > 0.0)
+        return np.asarray(self.unit_start.mantissa.W @ self.data.X.T > 0.0)
 
     @cached_property
     def masks(self) -> NDArray[np.bool_]:
@@ -148,7 +148,9 @@ class Orthogonal(Case):
     def start_at(self, L: float) -> Network:
         """The start with its largest norm moved to ``exp(-L)``."""
         return Network(
-            self.unit_start.a, self.unit_start.W, self.unit_start.log_scale + (self.L - L)
+            self.unit_start.mantissa.a,
+            self.unit_start.mantissa.W,
+            self.unit_start.log_scale + (self.L - L),
         )
 
     def run_at(self, L: float) -> Trajectory:
@@ -272,7 +274,7 @@ def _check_runs(subject: Subject) -> None:
 
 
 def _same_start(net: Network, other: Network) -> bool:
-    return net.W.shape == other.W.shape and bool(
+    return net.mantissa.W.shape == other.mantissa.W.shape and bool(
         np.allclose(net.directions, other.directions, rtol=0.0, atol=1e-12)
         and np.array_equal(net.signs, other.signs)
     )

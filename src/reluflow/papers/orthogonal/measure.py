@@ -19,7 +19,7 @@ NOISE = 1e-12  # a coordinate below this part of its neuron's norm is rounding o
 def log_outputs(run: Trajectory) -> Array:
     """Logarithms of ``|a_j|`` at the records, (k, m)."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.abs(run.states["a"])) + run.states["log_scale_out"])
+        return np.asarray(np.log(np.abs(run.kept["a"])) + run.kept["log_scale_out"])
 
 
 def network_at(run: Trajectory, t: float) -> Network:

@@ -93,7 +93,7 @@ def large() -> Any:
 def _permuted(run: Trajectory) -> Trajectory:
     """The run of neurons in another order, given as that of these."""
     order = np.array([3, 1, 2, 0])
-    net = Network(run.net.a[order], run.net.W[order], run.net.log_scale[order])
+    net = Network(run.net.mantissa.a[order], run.net.mantissa.W[order], run.net.log_scale[order])
     return replace(_flow(run.data, net), net=run.net)
 
 
@@ -109,9 +109,9 @@ def _rising(log_loss: Any) -> Any:
 
 def _uneven(net: Network, share: float) -> Network:
     """One neuron takes more than its share."""
-    a = net.a.copy()
+    a = net.mantissa.a.copy()
     a[0] *= 1.5
-    return Network(a, net.W, net.log_scale, log_scale_out=net.log_scale_out)
+    return Network(a, net.mantissa.W, net.log_scale, log_scale_out=net.log_scale_out)
 
 
 def _with(generator: Any) -> Any:
@@ -121,7 +121,7 @@ def _with(generator: Any) -> Any:
 def _full(k: int) -> tuple[Dataset, Network]:
     """Every neuron active everywhere: masks repeat."""
     data, net = _drawn(k)
-    return data, Network(net.a, np.abs(net.W), net.log_scale)
+    return data, Network(net.mantissa.a, np.abs(net.mantissa.W), net.log_scale)
 
 
 def _tied(k: int) -> tuple[Dataset, Network]:

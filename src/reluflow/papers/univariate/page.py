@@ -155,13 +155,9 @@ def _comparisons(
             "normalised margin",
             best.margin,
             gamma,
-            "the optimum over all widths; the flow may stop at another KKT point",
-        ),
-        Comparison(
-            "linear regions",
-            float(linear_regions(best.network)),
-            float(history["regions"][-1]),
-            "of the network of largest margin, and of the trained one",
+            "the optimum over all widths; the flow may stop at another KKT point. The network of "
+            f"largest margin has {linear_regions(best.network)} linear regions, the trained one "
+            f"{history['regions'][-1]:.0f}",
         ),
         Comparison(
             "log of time",

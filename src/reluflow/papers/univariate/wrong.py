@@ -133,9 +133,11 @@ def _many_kinks(width: int) -> Change:
 def _moved(run: Trajectory) -> Trajectory:
     """A dead neuron that moves."""
     dead = ~run.active(t=0.0).any(axis=1)
-    W = run.final.W.copy()
+    W = run.final.mantissa.W.copy()
     W[dead] *= 1.1
-    net = Network(run.final.a, W, run.final.log_scale, log_scale_out=run.final.log_scale_out)
+    net = Network(
+        run.final.mantissa.a, W, run.final.log_scale, log_scale_out=run.final.log_scale_out
+    )
     return replace(run, final=net)
 
 

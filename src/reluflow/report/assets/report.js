@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+(async () => {
   const { figures, dark } = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const NARROW = 620; // px: below, the panels of a figure stand in one column
@@ -9,8 +9,32 @@
   const STEADY_MS = 1000; // for readers who asked their system for less motion
   const NUMBERS = new Set(["x", "y", "z", "text", "size", "bdata"]);
   const plots = [...document.querySelectorAll(".plot")];
-  const moment = figures.map(() => 0); // the frame that each figure shows
+  const moment = figures.map((spec) => spec.layout.meta.first ?? 0); // the frame of each figure
+  let cursor = null; // the time of the movie that was moved last, on the axes of figures with a cursor
   let printing = false;
+
+  // ---- the library that draws, unpacked into a script that the policy knows by its hash
+
+  const packed = document.getElementById("library");
+  if (packed) {
+    const bytes = Uint8Array.from(atob(packed.textContent), (character) => character.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script");
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
+
+  // ---- texts of the cells of rasters, kept as names of rows and categories
+
+  for (const trace of figures.flatMap((spec) => spec.data)) {
+    if (trace.type !== "heatmap" || !trace.meta?.categories) continue;
+    const { rows, categories } = trace.meta;
+    const cells = Uint8Array.from(atob(trace.z.bdata), (character) => character.charCodeAt(0));
+    const columns = cells.length / rows.length;
+    trace.text = rows.map((row, r) =>
+      Array.from({ length: columns }, (_, c) => row + categories[cells[r * columns + c]]),
+    );
+  }
 
   // ---- figures
 
@@ -31,21 +55,36 @@
     return result;
   };
 
+  const changed = (trace, changes) => // null says that a part is gone
+    Object.fromEntries(Object.entries({ ...trace, ...changes }).filter(([, part]) => part !== null));
+
+  const cursors = (spec) =>
+    (spec.layout.meta.cursor ?? []).map((axis) => ({
+      type: "line", xref: axis, yref: `${axis.replace("x", "y")} domain`, x0: cursor, x1: cursor, y0: 0, y1: 1,
+      line: { color: "#6b7075", width: 1.5, dash: "dot" },
+    }));
+
   const draw = (plot) => {
     const spec = figures[plot.dataset.figure];
     const frame = spec.frames[moment[plot.dataset.figure]];
     const width = printing ? PRINT_WIDTH : plot.clientWidth;
     const narrow = width < NARROW;
     const data = [...spec.data];
-    if (frame) frame.traces.forEach((index, k) => { data[index] = frame.data[k]; });
+    if (frame) frame.traces.forEach((index, k) => { data[index] = changed(data[index], frame.data[k]); });
     const layout = merged(merged(spec.layout, frame?.layout && { shapes: null, annotations: null }), narrow && spec.layout.meta.narrow);
     Object.assign(layout, frame?.layout, { width, dragmode: narrow ? false : "zoom" });
+    if (cursor !== null && !printing) layout.shapes = [...(layout.shapes ?? []), ...cursors(spec)];
     if (printing) layout.height = Math.round(PRINT_HEIGHT * layout.height);
     plot.style.height = `${layout.height}px`;
     const night = root.dataset.theme === "dark" && !printing;
     return Plotly.react(plot, ...(night ? recoloured([data, layout]) : [structuredClone(data), structuredClone(layout)]), {
       displayModeBar: false, // six stops of the tab key in every figure, for what a drag does too
     });
+  };
+  const mark = (plot) => { // the cursor alone: cheaper than drawing everything again
+    const spec = figures[plot.dataset.figure];
+    const shapes = [...(spec.layout.shapes ?? []), ...(cursor === null ? [] : cursors(spec))];
+    Plotly.relayout(plot, { shapes: root.dataset.theme === "dark" ? recoloured(shapes) : structuredClone(shapes) });
   };
   const drawAll = () => plots.forEach(draw);
 
@@ -69,6 +108,8 @@
       slider.setAttribute("aria-valuetext", labels[moment[index]]);
       output.textContent = labels[moment[index]];
       draw(plot);
+      cursor = figures[index].layout.meta.times?.[moment[index]] ?? null;
+      plots.filter((one) => figures[one.dataset.figure].layout.meta.cursor?.length).forEach(mark);
     };
     const pause = () => {
       clearTimeout(timer);
@@ -103,6 +144,27 @@
         event.preventDefault();
         pause();
         show(moment[index] + (event.key === "ArrowRight" ? 1 : -1));
+      }
+    });
+  }
+
+  // ---- one figure as a file
+
+  const offer = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+  };
+  for (const bar of document.querySelectorAll(".save")) {
+    const plot = plots.find((one) => one.dataset.figure === bar.dataset.figure);
+    const name = bar.dataset.name;
+    bar.addEventListener("click", (event) => {
+      const kind = event.target.dataset.kind;
+      if (kind === "svg" || kind === "png") {
+        Plotly.downloadImage(plot, { format: kind, filename: name, width: plot.clientWidth, height: plot.clientHeight, scale: kind === "png" ? 3 : 1 });
+      } else if (kind === "data") {
+        offer(`${name}.json`, "application/json", JSON.stringify(figures[bar.dataset.figure]));
       }
     });
   }

@@ -42,9 +42,9 @@ def _imbalance(run: Trajectory) -> float:
         net = run.network(k)
         alive = np.isfinite(run.net.log_norms)
         with np.errstate(invalid="ignore", divide="ignore"):
-            gap = np.abs(np.log(np.abs(net.a)) - np.log(np.linalg.norm(net.W, axis=1))) + np.abs(
-                net.log_scale_out - net.log_scale
-            )
+            gap = np.abs(
+                np.log(np.abs(net.mantissa.a)) - np.log(np.linalg.norm(net.mantissa.W, axis=1))
+            ) + np.abs(net.log_scale_out - net.log_scale)
         worst = max(worst, float(gap[alive].max(initial=0.0)))
         if np.any(net.signs[alive] != run.net.signs[alive]):
             return math.inf
@@ -63,7 +63,7 @@ def crossings_once(case: Correlated) -> Finding:
     and 1(ii) forbids it.
     """
     sticks = case.sticks
-    active = case.net.W @ case.data.X.T > 0
+    active = case.net.mantissa.W @ case.data.X.T > 0
     for j in (*sticks.positive, *sticks.negative):
         expected = np.flatnonzero(~active[j] if case.net.signs[j] > 0 else active[j])
         times = np.concatenate([[0.0], sticks.times[j]])

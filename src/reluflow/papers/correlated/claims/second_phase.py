@@ -122,7 +122,11 @@ def _sharing(case: Correlated, start: float) -> list[int]:
 
 def _products(case: Correlated, net: Network, chosen: list[int]) -> tuple[Array, Array]:
     """Logs of the Minkowski products of all pairs (scale taken out), relative errors."""
-    a, W, scale = net.a[chosen], net.W[chosen], net.log_scale[chosen] - case.log_scale
+    a, W, scale = (
+        net.mantissa.a[chosen],
+        net.mantissa.W[chosen],
+        net.log_scale[chosen] - case.log_scale,
+    )
     j, k = np.triu_indices(len(chosen), 1)
     plain = a[j] * a[k]
     products = plain - np.einsum("pd,pd->p", W[j], W[k])

@@ -60,7 +60,7 @@ def train(data: Dataset, net: Network, parameters: Mapping[str, Any], **options:
 
 def active(data: Dataset, net: Network) -> NDArray[np.intp]:
     """J+ of a start: positive output weight, active on some point (its plane does not count)."""
-    return np.flatnonzero((net.signs > 0) & (net.W @ data.X.T > 0).any(axis=1))
+    return np.flatnonzero((net.signs > 0) & (net.mantissa.W @ data.X.T > 0).any(axis=1))
 
 
 def final_angles(parameters: Mapping[str, Any], seed: int) -> Numbers:
@@ -178,7 +178,7 @@ def two_teachers(parameters: Mapping[str, Any], seed: int) -> Numbers:
     run = train(data, net, parameters, record=300)
     angles = []
     for sign in (1.0, -1.0):
-        own = (net.W @ data.X[np.sign(data.y) == sign].T > 0).any(axis=1)
+        own = (net.mantissa.W @ data.X[np.sign(data.y) == sign].T > 0).any(axis=1)
         group = np.flatnonzero((net.signs == sign) & own)
         angles.append(run.log_max_angle(float(run.t[-1]), group.tolist()) if len(group) > 1 else 0)
     return {

@@ -92,7 +92,7 @@ def hd31(case: HighDim) -> Finding:
     """Over draws of the subject's generator; dependence of order sqrt(1/d) is allowed for."""
     covered, expected = 0, []
     for data, net in case.draw(MANY_DRAWS):
-        P, s = net.W @ data.X.T, net.signs
+        P, s = net.mantissa.W @ data.X.T, net.signs
         own = s[:, None] * data.y > 0.0
         covered += bool((own & (P > 0.0)).any(axis=0).all())
         expected.append(expected_coverage(data.y, s))
@@ -168,6 +168,6 @@ def hd36(case: HighDim) -> Finding:
     for data, net in case.draw(PATTERN_DRAWS):
         run = _trained(case, data, net)
         own = net.signs[:, None] * data.y > 0.0
-        claimed = own & (net.W @ data.X.T > 0.0) if case.m > 2 else own
+        claimed = own & (net.mantissa.W @ data.X.T > 0.0) if case.m > 2 else own
         good += run.stats["last_change"] <= 1 and bool((run.active(-1) == claimed).all())
     return share_at_least(good, PATTERN_DRAWS, 0.9)

@@ -122,7 +122,7 @@ def primal(parameters: Mapping[str, Any], seed: int) -> Values:
     data, net = problem.data, problem.net.flat()
     P0 = net.W @ data.X.T
     B0 = np.linalg.solve(data.gram, P0.T).T
-    B = np.asarray(run.states["dual"])
+    B = np.asarray(run.kept["dual"])
     return {
         "t": run.t,
         "P": P0 + B @ data.gram,

@@ -21,7 +21,7 @@ def o23(case: Orthogonal) -> Finding:
     """The first neuron to jump, alone, on the points of its mask, from a tenth of its norm."""
     process = case.limit
     j, mask = int(process.groups[0][0]), process.fitted[0]
-    c = -np.abs(case.unit_start.W[j] @ case.data.X.T)
+    c = -np.abs(case.unit_start.mantissa.W[j] @ case.data.X.T)
     c[mask] *= -1.0
     size = 0.1 * np.sqrt(process.norms[0])
     W = (size * c / np.linalg.norm(c)) @ case.data.X
@@ -55,14 +55,14 @@ def o24(case: Orthogonal) -> Finding:
     run = case.flow(case.data, case.start_at(SMALL), t_end=t, rtol=1e-10)
     state = run.network(len(run.t) - 1)
     worst = 0.0
-    for j in np.flatnonzero(case.unit_start.a):
+    for j in np.flatnonzero(case.unit_start.mantissa.a):
         on = case.start_active[j]
-        v0 = np.append(case.unit_start.a[j], X[on] @ case.unit_start.W[j])
+        v0 = np.append(case.unit_start.mantissa.a[j], X[on] @ case.unit_start.mantissa.W[j])
         generator = np.zeros((len(v0), len(v0)))
         generator[0, 1:] = generator[1:, 0] = forces[on]
         exact = expm(generator * t) @ v0
         moved = boost(v0, forces[on], t)
-        found = np.append(state.a[j], X[on] @ state.W[j])
+        found = np.append(state.mantissa.a[j], X[on] @ state.mantissa.W[j])
         found = found * np.exp(state.log_scale[j] - (case.unit_start.log_scale[j] + case.L - SMALL))
         scale = float(np.abs(exact).max())
         worst = max(
@@ -133,12 +133,12 @@ def _first_loss(case: Orthogonal) -> float:
     wrong = case.start_active & ~case.masks
     if not wrong.any():
         return float("inf")
-    c = (case.unit_start.W @ case.data.X.T)[wrong]
+    c = (case.unit_start.mantissa.W @ case.data.X.T)[wrong]
     j, i = np.nonzero(wrong)
     clock = c / (case.kappa * np.abs(case.data.y[i]))
     # |a| grows at most at the rate of all forces together
     rate = case.kappa * float(np.linalg.norm(case.data.y))
-    return float(np.log1p(rate * (clock / np.abs(case.unit_start.a[j])).min()) / rate)
+    return float(np.log1p(rate * (clock / np.abs(case.unit_start.mantissa.a[j])).min()) / rate)
 
 
 def _step(case: Orthogonal) -> float:

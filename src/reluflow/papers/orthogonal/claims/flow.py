@@ -81,8 +81,8 @@ def o31(case: Orthogonal) -> Finding:
         loss = Square("1/2") if case.kappa == 1.0 else case.loss
         part = Dataset(data.X[points], data.y[points])
         net = Network(
-            state.a[mine],
-            state.W[mine],
+            state.mantissa.a[mine],
+            state.mantissa.W[mine],
             state.log_scale[mine],
             log_scale_out=state.log_scale_out[mine],
         )
@@ -96,9 +96,9 @@ def o31(case: Orthogonal) -> Finding:
 
 
 def _imbalance(run: Trajectory) -> float:
-    norms = np.linalg.norm(run.states["W"], axis=2)
+    norms = np.linalg.norm(run.kept["W"], axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
-        hidden = np.log(norms) + run.states["log_scale"]
+        hidden = np.log(norms) + run.kept["log_scale"]
         outputs = log_outputs(run)
         now = -np.expm1(2.0 * (hidden - outputs))
         before = now[0] * np.exp(2.0 * (outputs[0] - outputs))
@@ -108,7 +108,7 @@ def _imbalance(run: Trajectory) -> float:
 
 def _reversals(run: Trajectory) -> int:
     """Sign changes, events that activate, and recorded coordinates that came back to life."""
-    flips = int((np.sign(run.states["a"]) != np.sign(run.states["a"][0])).any(axis=0).sum())
+    flips = int((np.sign(run.kept["a"]) != np.sign(run.kept["a"][0])).any(axis=0).sum())
     events = int(np.isin(run.events["kind"], ("activate", "flip")).sum())
     c, _ = recorded_coordinates(run)
     closed = closing_times(run)
@@ -128,8 +128,8 @@ def _expected_loss_time(case: Orthogonal, wrong: np.ndarray) -> float:
     g = case.kappa * np.sqrt(case.masks @ y**2)
     j, i = np.nonzero(wrong)
     rate = case.kappa * y[i]
-    c = np.where(wrong, case.unit_start.W @ case.data.X.T, 0.0)
-    ratio = np.linalg.norm(c, axis=1) / np.maximum(np.abs(case.unit_start.a), 1e-300)
+    c = np.where(wrong, case.unit_start.mantissa.W @ case.data.X.T, 0.0)
+    ratio = np.linalg.norm(c, axis=1) / np.maximum(np.abs(case.unit_start.mantissa.a), 1e-300)
     slow = np.arctanh(np.minimum(ratio, 1.0 - 1e-15))[j] / rate
     safe = np.where(g[j] > 0.0, g[j], 1.0)
     grows = np.log1p(safe / rate) / safe

@@ -30,7 +30,7 @@ def o27(case: Orthogonal) -> Finding:
     rotated = saddle_to_saddle(data, net, kappa=case.kappa)
     if not _same_sets(process, rotated):
         return holds(False, note="the rotated process fits other points or in another order")
-    deep = Network(net.a, net.W, net.log_scale + (case.L - case.deep))
+    deep = Network(*net.mantissa, net.log_scale + (case.L - case.deep))
     run = case.flow(data, deep, rtol=RTOL)
     gaps = [
         _gap(rotated.times, process.times),
@@ -101,7 +101,7 @@ def o30(case: Orthogonal) -> Finding:
 
 
 def _turned(net: Network, Q: Array) -> Network:
-    return Network(net.a, net.W @ Q, net.log_scale)
+    return Network(net.mantissa.a, net.mantissa.W @ Q, net.log_scale)
 
 
 def _same_sets(process: SaddleToSaddle, other: object) -> bool:

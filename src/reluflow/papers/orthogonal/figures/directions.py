@@ -44,7 +44,7 @@ def draw_directions(results: Sequence[Result]) -> Reproduction:
     alive = first["dormant"] > 0.0
     still = float(cosines[[1, 2]][:, alive].min())
     late = float(cosines[5][alive].min())
-    source = "spec section 9, Fig. 4"
+    source = "Fig. 4 of the paper"
     expectations = (
         Expectation(
             "least cosine to the prediction before the jump", still, 0.999, 1.0 + 1e-9, source

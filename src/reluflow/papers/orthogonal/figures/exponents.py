@@ -42,7 +42,7 @@ def draw_exponents(results: Sequence[Result]) -> Reproduction:
             worst,
             0.0,
             1e-5,
-            "spec section 9, Fig. 3 (regression on the middle half of a plateau)",
+            "Fig. 3 of the paper (regression on the middle half of a plateau)",
         ),
         Expectation(
             "largest rise of a slope from one plateau to the next, over the first slope",

@@ -109,28 +109,28 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
             _slope(np.log(L[deep]), np.log(column["time_error"][deep])),
             -1.05,
             -0.95,
-            "spec section 4(a)",
+            "theory of the jump process",
         ),
         Expectation(
             "log-log slope of the exponent error",
             _slope(np.log(L[deep]), np.log(column["exponent_error"][deep])),
             -1.05,
             -0.95,
-            "spec section 4, O10",
+            "claim O10",
         ),
         Expectation(
             "exponent of the parameter error over its prediction",
             exponent / delta,
             0.9,
             1.1,
-            "spec section 4(b), 10 %",
+            "theory of the jump process: 10 %",
         ),
         Expectation(
             "largest error of sharp times below scale 1e-100",
             float(column["sharp_error"][np.log(10.0) * 100.0 <= L].max()),
             0.0,
             1e-6,
-            "spec section 5",
+            "theory of the jump process",
         ),
     )
     table = {"log_inverse_scale": L.tolist(), **{k: v.tolist() for k, v in column.items()}}
@@ -164,21 +164,21 @@ def draw_deformation(results: Sequence[Result]) -> Reproduction:
             plateau[0],
             0.0,
             0.01,
-            "spec section 10: 1 %",
+            "theory of the jump process: 1 %",
         ),
         Expectation(
             "largest half-time offset, times log(1/scale)",
             max(offsets) * L,
             0.0,
             60.0,
-            "spec section 10: C/L",
+            "theory of the jump process: C/L",
         ),
         Expectation(
             "median plateau error over all strengths",
             float(np.median(plateau)),
             0.0,
             0.01,
-            "spec section 10: 1 % (heuristic)",
+            "theory of the jump process: 1 % (heuristic)",
         ),
     )
     columns: dict[str, list[float]] = {

@@ -162,7 +162,7 @@ def _norm_problem(parameters: Mapping[str, Any], seed: int) -> tuple[Dataset, Ne
 
 def _norms_around(data: Dataset, net: Network) -> Measured:
     """What the norm reached is compared with."""
-    process = from_masks(net.W > 0.0, net.signs, data.y)
+    process = from_masks(net.mantissa.W > 0.0, net.signs, data.y)
     return {
         "start": net.squared_norm,
         "limit": process.squared_norm,

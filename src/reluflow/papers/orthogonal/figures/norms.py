@@ -136,7 +136,7 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
             log_slope(*means_by_size(group, "squared_norm")),
             0.45,
             0.67,
-            "spec section 9, Fig. 5 (0.5 to 0.62, with 0.05 for label noise)",
+            "Fig. 5 of the paper (0.5 to 0.62, with 0.05 for label noise)",
         ),
         Expectation(
             "largest norm of descent over the limit process",
@@ -145,7 +145,7 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
             else float("nan"),
             0.6,
             1.02,
-            "spec section 9, Fig. 5: between optimum and limit process",
+            "Fig. 5 of the paper: between optimum and limit process",
         ),
         Expectation(
             "least norm of descent over the optimum",
@@ -229,14 +229,14 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
             float(mean[-1] / optimum),
             1.0,
             1.35,
-            "spec section 9, Fig. 6: 1.05 to 1.3, still above it",
+            "Fig. 6 of the paper: 1.05 to 1.3, still above it",
         ),
         Expectation(
             "norm over m/3 at the largest width, fan-in start",
             float(mean_fan[-1] / (m_fan[-1] / 3.0)),
             0.95,
             1.5,
-            "spec section 9, Fig. 6: about m/3",
+            "Fig. 6 of the paper: about m/3",
         ),
         Expectation(
             "fan-in over small start, least over widths", above, 1.0, np.inf, "paper Fig. 6"

@@ -89,22 +89,28 @@ def draw_ratio(results: Sequence[Result]) -> Reproduction:
             max(means.values()),
             1.0,
             2.5,
-            "spec section 8: below about 1 + sqrt 2",
+            "theory of the jump process: below about 1 + sqrt 2",
         ),
-        Expectation("least mean ratio, n from 64 to 4096", min(middle), 1.5, 2.4, "spec section 8"),
+        Expectation(
+            "least mean ratio, n from 64 to 4096",
+            min(middle),
+            1.5,
+            2.4,
+            "theory of the jump process",
+        ),
         Expectation(
             "largest growth of the mean ratio when m doubles",
             falls,
             0.0,
             1.03,
-            "spec section 8: decreasing in m (3 % for sampling)",
+            "theory of the jump process: decreasing in m (3 % for sampling)",
         ),
         Expectation(
             "largest |theta|^2 / (ymax sqrt n)",
             max(float(r.arrays["scaled"].max()) for r in results if len(r.arrays["scaled"])),
             0.0,
             19.32,
-            "spec section 8, Theorem 3 with explicit constant",
+            "Theorem 3 with explicit constant",
         ),
     )
     return Reproduction((figure,), {"ratios": _ratio_table(results)}, shape)

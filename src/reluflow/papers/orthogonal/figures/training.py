@@ -135,7 +135,7 @@ def _mid_plateau_errors(arrays: Any) -> Array:
 
 
 def _staircase_shape(results: Sequence[Result]) -> tuple[Expectation, ...]:
-    source = "spec section 9, Fig. 1"
+    source = "Fig. 1 of the paper"
     by_engine: dict[str, list[Any]] = {"descent": [], "flow": []}
     for result in results:
         by_engine[str(result.point.parameters["engine"])].append(result.arrays)
@@ -158,14 +158,14 @@ def _staircase_shape(results: Sequence[Result]) -> tuple[Expectation, ...]:
             max(first, default=float("nan")),
             0.0,
             1.0,
-            "spec section 6.4: within one epoch",
+            "theory of the jump process: within one epoch",
         ),
         Expectation(
             "half-epochs of the flow against sharp times, in epochs, before the first near tie",
             max(sharp, default=float("nan")),
             0.0,
             0.1,
-            "spec section 5",
+            "theory of the jump process",
         ),
         Expectation("plateau loss, relative, mid-plateau", plateau, 0.0, 0.01, source),
     )

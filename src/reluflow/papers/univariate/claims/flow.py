@@ -175,7 +175,11 @@ def dead_freeze(case: Univariate) -> Finding:
     )
     # the engine carries both layers in one scale and few points in a basis of their span
     exact = data.n >= data.d and np.array_equal(ends[0].log_scale, ends[0].log_scale_out)
-    bound = 0.0 if exact else 1e-14 * float(np.abs(ends[0].W).max() + np.abs(ends[0].a).max())
+    bound = (
+        0.0
+        if exact
+        else 1e-14 * float(np.abs(ends[0].mantissa.W).max() + np.abs(ends[0].mantissa.a).max())
+    )
     how = "compared bit for bit" if exact else "compared to rounding"
     return at_most(moved, bound, note=f"{int(dead.sum())} such neurons, {how}")
 
@@ -184,8 +188,8 @@ def _weights(net: Network, like: Network) -> tuple[Array, Array]:
     """Both layers in the scales of another network, exact where scales differ by powers of two."""
     blocks = []
     for values, own, other in (
-        (net.W, net.log_scale, like.log_scale),
-        (net.a[:, None], net.log_scale_out, like.log_scale_out),
+        (net.mantissa.W, net.log_scale, like.log_scale),
+        (net.mantissa.a[:, None], net.log_scale_out, like.log_scale_out),
     ):
         shift = (own - other) / np.log(2.0)
         whole = np.rint(shift)

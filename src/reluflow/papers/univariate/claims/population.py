@@ -116,7 +116,7 @@ def quarter_dead(case: Univariate) -> Finding:
 
 def _dead_share(net: Network) -> float:
     """Share of the neurons with w < 0 and b < 0: zero on every positive input, for ever."""
-    return float((net.W < 0.0).all(axis=1).mean())
+    return float((net.mantissa.W < 0.0).all(axis=1).mean())
 
 
 def cell_masses(density: Density, teacher: Network) -> Array:
@@ -139,13 +139,15 @@ def cell_masses(density: Density, teacher: Network) -> Array:
 def live_neurons(net: Network, density: Density) -> int:
     """Neurons that are not zero everywhere on the support."""
     ends = np.column_stack([np.array(density.support), np.ones(2)])
-    return int(np.count_nonzero((net.preactivations(ends) > 0).any(axis=0) & (net.a != 0.0)))
+    return int(
+        np.count_nonzero((net.preactivations(ends) > 0).any(axis=0) & (net.mantissa.a != 0.0))
+    )
 
 
 def mass_not_right(net: Network, teacher: Network, density: Density) -> float:
     """Mass of ``{y N <= 0}``: where N = 0 it is wrong for both labels."""
     low, high = density.support
-    w, b = net.W[net.W[:, 0] != 0.0].T
+    w, b = net.mantissa.W[net.mantissa.W[:, 0] != 0.0].T
     cuts = [sign_changes(net, (low, high)), sign_changes(teacher, (low, high)), -b / w]
     nodes = np.unique(np.concatenate([[low, high], *cuts]))
     nodes = nodes[(nodes >= low) & (nodes <= high)]

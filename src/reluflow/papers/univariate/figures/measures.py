@@ -162,7 +162,7 @@ def cells(parameters: Mapping[str, Any], seed: int) -> Values:
     return {
         **outcome(run),
         "reached": bool(run.log_loss.min() < threshold),
-        "dead": int(np.count_nonzero((net.W < 0.0).all(axis=1))),
+        "dead": int(np.count_nonzero((net.mantissa.W < 0.0).all(axis=1))),
         "alive": live_neurons(run.final, law),
         "mass": mass_not_right(run.final, target, law),
         "risk": population_loss(run.final, target, law, LOSSES["exponential"]),

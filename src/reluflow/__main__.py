@@ -1,0 +1,5 @@
+"""``python -m reluflow``: the command line."""
+
+from reluflow.cli import main
+
+main()

@@ -1,0 +1,200 @@
+r"""Which kind of point training ended in: a fit, a minimum, a saddle, a dead network.
+
+On the piece of the current activation pattern the loss is smooth in
+:math:`\theta = (a_j, w_j)`, so a second-order test applies there: a negative eigenvalue of the
+Hessian is a way down, and a saddle. Neurons that are exactly zero have no pattern of their own; for
+them the pulls of all points are asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.dataset import Dataset
+from reluflow.losses import Loss, Square, named
+from reluflow.network import Network
+
+LARGEST = 1500  # parameters of the whole Hessian; beyond, neuron by neuron
+FITTED = 1e-9  # of the labels' size
+AT_REST = 1e-6  # gradient, as a share of its largest terms
+ON_PLANE = 1e-9  # of |w||x|
+CURVED = 1e-8  # eigenvalues within this share of the largest are rounding or flat
+
+
+@dataclass(frozen=True)
+class StationaryPoint:
+    """What a second-order test says of a network.
+
+    Attributes
+    ----------
+    kind : str
+        ``fit`` (every point is fitted: a global minimum), ``dead`` (no neuron is active on any
+        point: nothing moves), ``minimum``, ``saddle``, or ``moving`` (the gradient is
+        not zero: training has not ended).
+    curvature : float
+        Smallest eigenvalue of the Hessian over its largest (nan where it was not formed).
+    gradient : float
+        Norm of the gradient over what it would be if every point pulled as the worst one does.
+    sure : bool
+        Whether the test decides. It does not where neurons rest on planes of points that are not
+        fitted (the loss has a kink there), or where only the blocks of single neurons were looked
+        at and none has a way down.
+    text : str
+        All this in one sentence.
+    """
+
+    kind: str
+    curvature: float
+    gradient: float
+    sure: bool
+    text: str
+
+
+def stationary_point(
+    data: Dataset,
+    net: Network,
+    *,
+    loss: Loss | str = "square",
+    active: NDArray[np.bool_] | None = None,
+) -> StationaryPoint:
+    """Decide by a second-order test which kind of point a network is.
+
+    Parameters
+    ----------
+    data, net : Dataset, Network
+        Where the loss is looked at.
+    loss : Loss or str
+        Of training.
+    active : (m, n) array of bool, optional
+        The pattern; pass ``run.active(-1)`` where neurons rest on planes.
+
+    Examples
+    --------
+    >>> data = Dataset([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
+    >>> stationary_point(data, Network([1.0], [[1.0, -0.5]])).kind
+    'minimum'
+    >>> stationary_point(data, Network([1.0, 0.0], [[1.0, 0.0], [0.0, 0.0]])).kind
+    'saddle'
+    >>> stationary_point(data, Network([1.0], [[-1.0, -1.0]])).kind
+    'dead'
+
+    Numerics
+    --------
+    The Hessian is formed and decomposed up to 1500 parameters, O((m d)^3); beyond, its blocks of
+    single neurons. Eigenvalues within 1e-8 of the largest count as zero.
+    """
+    chosen = named(loss)
+    a, W = net.a, net.W
+    z = W @ data.X.T
+    on = z > 0.0 if active is None else np.asarray(active, dtype=bool)
+    h = a @ np.where(on, z, 0.0)
+    c = chosen.forces(h, data.y)
+    size = float(np.abs(data.y).max())
+    if isinstance(chosen, Square) and np.abs(data.y - h).max() <= FITTED * max(size, 1e-300):
+        return StationaryPoint("fit", np.nan, 0.0, True, "every point is fitted: a global minimum")
+    left = np.abs(c) > FITTED * np.abs(c).max()
+    if not on.any() and not _zero_neuron(data, a, W, c):
+        words = "no neuron is active on any point: the network is dead"
+        return StationaryPoint("dead", np.nan, 0.0, True, words)
+    gradient = _gradient(data.X, a, z, on, c)
+    if gradient > AT_REST:
+        words = f"the gradient is not zero ({gradient:.1g} of its largest): training has not ended"
+        return StationaryPoint("moving", np.nan, gradient, True, words)
+    if _zero_neuron(data, a, W, c):
+        words = "a neuron at zero could grow and lower the loss: a saddle"
+        return StationaryPoint("saddle", np.nan, gradient, True, words)
+    near = _on_planes(data, W, z, left)
+    if _way_across(near, on, a, c):
+        words = "a neuron on the plane of a point would lower the loss beyond it: a saddle"
+        return StationaryPoint("saddle", np.nan, gradient, True, words)
+    bend = chosen.kappa(data.n) * np.ones(data.n) if isinstance(chosen, Square) else np.abs(c)
+    curvature, whole = _curvature(data.X, a, z, on, c, bend)
+    return _judged(curvature, gradient, whole, int(near.sum()))
+
+
+def _judged(curvature: float, gradient: float, whole: bool, resting: int) -> StationaryPoint:
+    if curvature < -CURVED:
+        words = f"the Hessian has an eigenvalue of {curvature:.2g} of its largest: a saddle"
+        return StationaryPoint("saddle", curvature, gradient, True, words)
+    words = "no direction of second order goes down: a local minimum of its piece"
+    if resting:
+        words += (
+            f", but {resting} pairs of a neuron and a point that is not fitted lie on a kink of "
+            "the loss, which the test does not look across"
+        )
+    if not whole:
+        words += ", looked at neuron by neuron only"
+    return StationaryPoint("minimum", curvature, gradient, whole and not resting, words)
+
+
+def _gradient(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array) -> float:
+    """Norm of the gradient over what it would be if every point pulled as the worst one does."""
+    pull = (on * c) @ X
+    found = np.hypot(np.linalg.norm(a[:, None] * pull), np.linalg.norm((on * z) @ c))
+    reach = np.abs(a) * (on @ np.linalg.norm(X, axis=1))
+    terms = np.abs(c).max() * np.hypot(np.linalg.norm(reach), np.linalg.norm((on * z).sum(axis=1)))
+    return float(found / terms) if terms > 0.0 else 0.0
+
+
+def _zero_neuron(data: Dataset, a: Array, W: Array, c: Array) -> bool:
+    """Whether a neuron is zero and some direction would pull it."""
+    if not ((a == 0.0) & ~W.any(axis=1)).any():
+        return False
+    trial = np.concatenate([data.X, -data.X, [data.X.T @ c, -data.X.T @ c]])
+    pulls = np.maximum(trial @ data.X.T, 0.0)
+    size = pulls @ np.abs(c)
+    return bool(np.any(np.abs(pulls @ c) > 1e-9 * np.maximum(size, 1e-300)))
+
+
+def _on_planes(data: Dataset, W: Array, z: Array, left: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which neuron rests on the plane of which point that still pulls, (m, n)."""
+    reach = np.outer(np.linalg.norm(W, axis=1), np.linalg.norm(data.X, axis=1))
+    return np.asarray((np.abs(z) <= ON_PLANE * reach) & (reach > 0.0) & left)
+
+
+def _way_across(near: NDArray[np.bool_], on: NDArray[np.bool_], a: Array, c: Array) -> bool:
+    """Whether a neuron on one such plane, not active there, would be pulled further beyond it.
+
+    Dead neurons are left out: they often stop on the plane they died at, and nothing moves them.
+    """
+    alone = near & ((near.sum(axis=1) == 1) & on.any(axis=1))[:, None]
+    return bool((alone & ~on & (a[:, None] * c > 0.0)).any())
+
+
+def _curvature(
+    X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, bend: Array
+) -> tuple[float, bool]:
+    """Smallest eigenvalue of the Hessian over its largest, and whether it is of all of it."""
+    live = np.flatnonzero(on.any(axis=1))
+    d = X.shape[1]
+    if len(live) * (d + 1) <= LARGEST:
+        values = np.linalg.eigvalsh(_hessian(X, a[live], z[live], on[live], c, bend))
+        return float(values[0] / max(np.abs(values).max(), 1e-300)), True
+    blocks: list[Any] = [
+        np.linalg.eigvalsh(_hessian(X, a[[j]], z[[j]], on[[j]], c, bend)) for j in live
+    ]
+    low, top = min(v[0] for v in blocks), max(np.abs(v).max() for v in blocks)
+    return float(low / max(top, 1e-300)), False
+
+
+def _hessian(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, bend: Array) -> Array:
+    r"""Second derivatives in ``(a_j, w_j)``: :math:`\sum_i b_i \nabla h_i \nabla h_i^T - c_i
+    \nabla^2 h_i`, with ``b_i`` those of the loss in ``h_i``.
+    """
+    m, (n, d) = len(a), X.shape
+    jacobian = np.empty((n, m, d + 1))
+    jacobian[:, :, 0] = (on * z).T
+    jacobian[:, :, 1:] = (on * a[:, None]).T[:, :, None] * X[:, None, :]
+    flat = jacobian.reshape(n, -1)
+    hessian = (flat * bend[:, None]).T @ flat
+    pull = (on * c) @ X
+    for j in range(m):
+        block = slice(j * (d + 1) + 1, (j + 1) * (d + 1))
+        hessian[j * (d + 1), block] -= pull[j]
+        hessian[block, j * (d + 1)] -= pull[j]
+    return np.asarray(hessian)
