@@ -22,18 +22,18 @@ def large_start(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_forces_at_the_end_of_a_stiff_step_are_those_it_was_solved_with(seed, monkeypatch):
     rtol, gaps, walked = 1e-4, [], 0
-    plain = Controller._accept
+    plain = Controller.accept
 
-    def watched(self, at, tried, wanted, cut):
+    def watched(self, at, tried, following):
         nonlocal walked
-        taken = plain(self, at, tried, wanted, cut)
+        taken = plain(self, at, tried, following)
         if taken.stretch.step * at.stiffness > 1.0 and len(tried.events):
             c = self.problem.forces(taken.end.outputs(self.problem))
             gaps.append(np.abs(c - taken.stretch.c[-1]).max() / np.abs(taken.stretch.c).max())
             walked += len(tried.events)
         return taken
 
-    monkeypatch.setattr(Controller, "_accept", watched)
+    monkeypatch.setattr(Controller, "accept", watched)
     data, net = large_start(seed)
     run = rf.flow(data, net, loss=rf.losses.Square("1/n"), rtol=rtol, stop_loss=1e-9)
     assert run.status == "stop_loss"

@@ -61,7 +61,7 @@ class Stagnation:
             return None
         if at.fastest > 0.1 * rtol * problem.rate:
             return None
-        resting = _square(problem, at, rtol, at_rest=True) if problem.is_square else None
+        resting = _square(problem, at.whole, rtol, at_rest=True) if problem.is_square else None
         return resting or _unbounded(problem, at)
 
 
@@ -75,8 +75,10 @@ def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     if problem.is_square and at.fastest > max(PATH * rtol * at.stiffness, noise):
         return None
     at_rest = at.fastest <= 1e-15 * problem.rate
-    square = problem.is_square
-    found = _square(problem, at, rtol, at_rest) if square else _margin(problem, at, rtol)
+    if problem.is_square:
+        found = _square(problem, at.whole, rtol, at_rest)
+    else:
+        found = _margin(problem, at, rtol)
     return _unbounded(problem, at) if found is None and at_rest else found
 
 
@@ -129,8 +131,12 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
     """
     fading = np.abs(at.c) <= rtol
-    if fading.any() and at.fastest <= 10.0 * rtol * problem.rate and _fall(problem, at) <= AT_REST:
+    slow = at.fastest <= 10.0 * rtol * problem.rate
+    if fading.any() and slow and _fall(problem, at.whole) <= AT_REST:
         return Limit(Status.STATIONARY, np.inf)
+    if at.fastest > PATH * rtol * at.stiffness:  # no rate is larger, as no share is
+        return None
+    at = at.whole
     values, vectors = np.linalg.eigh(at.kernel)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     jacobian = problem.force_jacobian(at.h)

@@ -76,7 +76,7 @@ class Controller:
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
-        limits = self._limits(at)
+        limits = self.limits(at)
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
         wanted = at.state.step
@@ -101,7 +101,7 @@ class Controller:
             elif not (tried.moved.whole or patient):
                 patient = True
             else:
-                return self._accept(at, tried, wanted, cut)
+                return self.accept(at, tried, self._following(tried, wanted, cut))
         raise StepFailedError(
             f"a step at clock {at.state.clock:.6g} was tried {TRIES} times, last with size "
             f"{step:.3g}, and could not be completed"
@@ -109,7 +109,7 @@ class Controller:
 
     # ------------------------------------------------------------------ what limits a step
 
-    def _limits(self, at: Start) -> Limits:
+    def limits(self, at: Start) -> Limits:
         """Ends of slides, and the size of neurons whose events are harmless at boost one.
 
         The error of a weight that settles at an end of [0, 1] would release it, and it would slide
@@ -166,7 +166,7 @@ class Controller:
 
     # ------------------------------------------------------------------ crossroads
 
-    def _resting(self, at: Start) -> NDArray[np.int64]:
+    def resting(self, at: Start) -> NDArray[np.int64]:
         """Neurons that slide on dependent planes."""
         bound = ~at.classes.free
         return (
@@ -182,7 +182,7 @@ class Controller:
         """
         leaves = 2.0
         known: dict[tuple[float, bytes], float] = {}  # neurons of one row go together
-        for j in self._resting(at).tolist():
+        for j in self.resting(at).tolist():
             a, row = float(at.state.a[j]), at.state.mode[j]
             key = float(np.sign(a)), row.tobytes()
             if key not in known:
@@ -210,24 +210,30 @@ class Controller:
 
     # ------------------------------------------------------------------ the end of a step
 
-    def _accept(self, at: Start, tried: Attempt, wanted: float, cut: bool) -> Step:
+    def _following(self, tried: Attempt, wanted: float, cut: bool) -> float:
+        """The next step to try: by the error of this one, unless something else has cut it."""
+        assert tried.stretch is not None
+        growth = min(GROWTH, SAFETY * max(tried.stretch.error, 1e-12) ** (-1.0 / ORDER))
+        fitting = tried.stretch.step * growth
+        return float(max(wanted, fitting) if cut else fitting)
+
+    def accept(self, at: Start, tried: Attempt, following: float) -> Step:
+        """The state after a tried step, its events written down; ``following``: the next to try."""
         stretch, moved = tried.stretch, tried.moved
         assert moved is not None
         assert stretch is not None
         self.counters.steps += 1
-        growth = min(GROWTH, SAFETY * max(stretch.error, 1e-12) ** (-1.0 / ORDER))
-        fitting = stretch.step * growth
         was = at.state
         changed = (moved.mode != was.mode).any(axis=1)
         end = replace(
             was, a=moved.a, w=moved.w, mode=moved.mode, sigma=was.sigma.copy(),
             still=was.still.copy(), still_sigma=np.where(changed, np.nan, was.still_sigma),
-            clock=was.clock + stretch.step, step=max(wanted, fitting) if cut else fitting,
+            clock=was.clock + stretch.step, step=following,
         )  # fmt: skip
         self.crowd = 1 + len(tried.events)
         self.log.extend(was.clock, stretch.step, tried.events)
         stopped = np.flatnonzero(moved.stopped <= 1.0).tolist()
-        resting = self._resting(at).tolist()
+        resting = self.resting(at).tolist()
         if stopped or resting:
             c = self.problem.forces(end.outputs(self.problem))
             for j in stopped:

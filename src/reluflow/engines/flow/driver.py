@@ -24,6 +24,7 @@ from reluflow.checks import Array
 from reluflow.engines.flow import clock, tableau
 from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
+from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
@@ -66,6 +67,7 @@ class Flow:
         self.counters = Counters()
         self.plateau = Plateau(problem, rtol, self.log)
         self.controller = Controller(problem, rtol, self.counters, self.log)
+        self.crowd = Crowd(self.controller)
         self.seconds = {"plateau": 0.0, "coupled": 0.0}
         self.plateaus = 0
         self.close = resolution(problem, stops.log_loss)
@@ -163,16 +165,30 @@ class Flow:
     def _coupled(self, at: Start) -> None:
         before = self.state
         left = self.stops.t_end - before.t if self.problem.is_square else np.inf
-        step = self.controller.advance(at, left)
+        advance = self._stepper(at)
+        step = advance(at, left)
         for _ in range(8):
             fraction = self._fraction(at, step)
             if fraction is None:
                 break
             self.log.drop()
-            step = self.controller.advance(at, fraction * step.stretch.step)
+            step = advance(at, fraction * step.stretch.step)
             step.end.step = before.step
         self._date(at, step)
         self.state = step.end
+
+    def _stepper(self, at: Start) -> Callable[[Start, float], Step]:
+        """Explicit steps where points are many and react slowly, else implicit ones."""
+        if self.problem.is_crowd:
+            if self.crowd.applies(at):
+                return self.crowd.advance
+            return self._implicit
+        return self.controller.advance
+
+    def _implicit(self, at: Start, limit: float) -> Step:
+        step = self.controller.advance(at.whole, limit)
+        self.crowd.reconsider(at.whole, step)
+        return step
 
     def _slowness(self, at: Start, step: Step) -> Array:
         rows = [at.h, *step.stretch.h]

@@ -17,7 +17,7 @@ from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Start
-from reluflow.engines.flow.tolerances import DORMANT, WORTHWHILE
+from reluflow.engines.flow.tolerances import DORMANT, RESTING, WORTHWHILE
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import Neurons
 from reluflow.kernels.flow.neuron import Log
@@ -51,10 +51,18 @@ class Plateau:
             length = float((rise / pace[asleep & living]).min())
         if length * fastest < WORTHWHILE:
             return None
-        awake = ~asleep & living
-        if awake.any() and float(pace[awake].max()) * length > DORMANT * self.rtol:
+        awake = pace[~asleep & living]
+        awake = awake[awake > RESTING * self._noise(at)]
+        if float(awake.max(initial=0.0)) * length > DORMANT * self.rtol:
             return None
         return asleep & living
+
+    def _noise(self, at: Start) -> float:
+        """The rounding of a pull: that of the outputs in the forces, or of their sum."""
+        problem = self.problem
+        if problem.is_square:
+            return at.rounding * problem.kappa * problem.spectral_norm
+        return 2e-16 * float(np.abs(at.c * problem.planes.length).sum())
 
     def _any_asleep(self, at: Start) -> bool:
         """Whether some living neuron is small: a cheap test that spares most steps the rest."""

@@ -20,6 +20,9 @@ from reluflow.network import Network
 
 # normals that differ by less than this are one: rounding of a point divided by its length
 SAME_PLANE = 1e-15
+# so many points make a crowd (see `crowd`): below, exact landings at every crossing are cheaper.
+# Steps of a classification loss cost more, as n^3
+CROWD, CROWD_OF_CLASSES = 200, 100
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
 
@@ -61,6 +64,7 @@ class Problem:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
+        self.is_crowd = self.n >= (CROWD if self.is_square else CROWD_OF_CLASSES)
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
 
     def forces(self, h: Array) -> Array:

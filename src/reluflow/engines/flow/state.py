@@ -115,7 +115,7 @@ def to_points(mode: Modes, planes: Planes) -> Modes:
     """Modes (..., n) of the points from those (..., P) of the planes: below turns its points."""
     own = mode[..., planes.owner]
     turned = np.where(own < SLIDE, ABOVE - own, own)
-    return np.where(planes.length > 0.0, own, turned).astype(np.int8)
+    return np.ascontiguousarray(np.where(planes.length > 0.0, own, turned), dtype=np.int8)
 
 
 def to_planes(mode: Modes, planes: Planes) -> Modes:
@@ -123,4 +123,5 @@ def to_planes(mode: Modes, planes: Planes) -> Modes:
     first = np.empty(len(planes.U), np.int64)
     above = np.flatnonzero(planes.length > 0.0)
     first[planes.owner[above]] = above
-    return np.minimum(mode[..., first], SLIDE).astype(np.int8)
+    # by rows: kernels would be compiled once more for another order
+    return np.ascontiguousarray(np.minimum(mode[..., first], SLIDE), dtype=np.int8)

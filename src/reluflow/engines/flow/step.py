@@ -20,7 +20,7 @@ Order 7 between events. Steps are limited by accuracy, not stability. One step c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -34,9 +34,12 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED
 from reluflow.kernels.flow import collocation as kernel
+from reluflow.kernels.flow.classes import outputs as node_state
+from reluflow.kernels.flow.classes import rescale, rows_of
+from reluflow.kernels.flow.forces import speeds
 from reluflow.kernels.flow.layout import Limits, Neurons, Rows
 from reluflow.kernels.flow.neuron import Log
-from reluflow.kernels.flow.step import Moved, begin, carry
+from reluflow.kernels.flow.step import Moved, begin, carry, keep_still
 
 ORDER = 2 * tableau.STAGES - 1
 # measured: at rtol 1e-4 the power of the defect overestimates the error by this much or more.
@@ -77,6 +80,11 @@ class Start:
         return float(self.speeds.max(initial=0.0))
 
     @cached_property
+    def whole(self) -> Start:
+        """The same with the tangent kernel."""
+        return self if len(self.kernel) else begin_whole(self.problem, self.state)
+
+    @cached_property
     def eigen(self) -> tuple[Array, Array]:
         """Rates and modes of the residual: eigenvalues and eigenvectors of kappa K."""
         values, vectors = kernel.eigen(self.kernel, self.problem.kappa)
@@ -112,6 +120,39 @@ class Attempt(NamedTuple):
 
 def begin_at(problem: Problem, state: State) -> Start:
     """Collect the quantities at the start of a step; rescales the state."""
+    if problem.is_crowd:
+        return _begin_crowd(problem, state)
+    return begin_whole(problem, state)
+
+
+def _begin_crowd(problem: Problem, state: State) -> Start:
+    """The same without the kernel, of n^2 numbers; its trace bounds the rates of the outputs."""
+    a, w, planes, law = state.a, state.w, problem.planes, problem.law
+    fixed = np.zeros(len(a), np.bool_)
+    if law.hidden:
+        fixed[:] = a == 0.0
+    else:
+        rescale(a, w, state.sigma)
+        fixed[:] = (a == 0.0) & ~w.any(axis=1)
+    rows = rows_of(state.mode, planes, fixed)
+    if not law.hidden:
+        keep_still(w, state.sigma, state.still, state.still_sigma, rows)
+    z, weight, h, most = node_state(a, w, state.sigma, state.mode, planes)
+    c = problem.forces(h)
+    neurons = Neurons(
+        a, w, state.sigma, state.mode, z, weight, problem.sign, problem.log_balance, state.still,
+        state.still_sigma,
+    )  # fmt: skip
+    squares = weight * (a**2 + np.einsum("jd,jd->j", w, w))
+    bound = (law.kappa or 1.0) * float(squares.sum()) * float(np.square(planes.length).sum())
+    return Start(
+        problem, state, rows, neurons, h, 4e-16 * max(most, problem.output_scale), c, _NO_VECTORS,
+        bound, speeds(c, rows, planes), problem.log_loss(h),
+    )  # fmt: skip
+
+
+def begin_whole(problem: Problem, state: State) -> Start:
+    """Everything a step knows before it begins, the tangent kernel too."""
     begun = begin(
         state.a, state.w, state.sigma, state.mode, state.still, state.still_sigma,
         problem.planes, problem.law,
@@ -207,6 +248,17 @@ def _solve(
     return (solved if solved.iterations else None), goal
 
 
+def carried_alone(
+    at: Start, which: NDArray[np.int64], c: Array, step: float, limits: Limits
+) -> tuple[Moved, Array]:
+    """Some of the neurons through a step with forces ``c`` (S, n) at its nodes; their events."""
+    problem = at.problem
+    neurons = Neurons(*(column[which] for column in at.neurons))
+    rows = rows_of(neurons.mode, problem.planes, np.zeros(len(which), np.bool_))
+    part = replace(at, classes=rows, neurons=neurons)
+    return _carried(part, c, step, limits, np.zeros(len(rows.face), np.bool_), True)
+
+
 def _system(at: Start, values: Array = _NO_VALUES, vectors: Array = _NO_VECTORS) -> kernel.System:
     problem = at.problem
     return kernel.System(
@@ -249,7 +301,7 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     if not law.hidden:
         error += GROWTH_ERROR * boost ** (2 * stages)
     if not at.problem.is_square and error <= rtol:
-        error += _clock_error(at, solved.h, step)
+        error += clock_error(at, solved.h, step)
     return error / rtol, max(boost, step * largest)
 
 
@@ -263,7 +315,7 @@ def limits_of(near: float, far: float, unit: float, light: float) -> Limits:
     return Limits(ON_PLANE, near, far, unit, light, LATE * light, 1.0)
 
 
-def _clock_error(at: Start, h: Array, step: float) -> float:
+def clock_error(at: Start, h: Array, step: float) -> float:
     """Error of the elapsed time, from interpolants of the clock with and without the start."""
     slowness = np.array([log_slowness(at.problem, row) for row in (at.h, *h)])
     cut = np.concatenate([[tableau.RADAU_TO_START @ slowness[1:]], slowness[1:]])

@@ -10,10 +10,11 @@ ON_PLANE = 1e-13
 # an event that a step must end at is reached to this share of rtol, an angle; not below rounding
 EVENT, EVENT_FLOOR = 0.01, 1e-12
 # a slide ended when its weight was outside [0, 1] by this share of rtol; not below rounding
-RELEASE, RELEASE_FLOOR = 0.1, 1e-11
-# ... if it comes to be outside by this multiple of rtol: forces are known no better, and a weight
-# that settles at an end of [0, 1] would be released and caught again
-SLACK, SLACK_FLOOR = 5.0, 1e-11
+RELEASE, RELEASE_FLOOR = 0.05, 1e-11
+# ... if it comes to be outside by this share of rtol: a weight that settles at an end of [0, 1]
+# would be released and caught again. More would be too much: steps near a saddle are long, the
+# slide would go on for as long, and the saddle multiplies what that changes
+SLACK, SLACK_FLOOR = 0.05, 1e-11
 # share of the tolerance that all crossings inside a step may use
 CROSSINGS = 0.2
 # what a step misses of a crossing inside it: this share of size x boost^2 (a kink in a quadrature)
@@ -28,6 +29,8 @@ SOLVED = 1e-3
 PICARD = 1e-3
 # dormant neurons are those whose outputs together are below this share of rtol
 DORMANT = 0.01
+# a neuron slower than this multiple of the rounding of its pull is at rest
+RESTING = 50.0
 # a plateau shorter than this many e-foldings is left to the coupled phase
 WORTHWHILE = 3.0
 # a limit is certified when the path still to go is below this share of rtol

@@ -88,7 +88,7 @@ def begin(
             fixed[j] = a[j] == 0.0 and not w[j].any()
     rows = rows_of(mode, planes, fixed)
     if not law.hidden:
-        _keep_still(w, sigma, still, still_sigma, rows)
+        keep_still(w, sigma, still, still_sigma, rows)
     z, weight, h, most = outputs(a, w, sigma, mode, planes)
     kernel = tangent_kernel(a, z, weight, rows, planes, law.hidden)
     c = forces(h.reshape(1, len(h)), planes, law)[0]
@@ -99,7 +99,7 @@ def begin(
 
 
 @njit(cache=True, nogil=True)
-def _keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: Rows) -> None:
+def keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: Rows) -> None:
     """Hold the part of ``w`` across the ray of a class; forget it where there is no ray."""
     m, d = w.shape
     for j in range(m):

@@ -42,6 +42,9 @@ from reluflow.kernels.flow.planes import inverse_gram, is_alive, land
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import hold
 
+# from so many planes on products with the Gram matrix cost more than with the normals
+CROWD = 100
+
 
 @njit(cache=True, nogil=True)
 def _add(g: Array, push: Array, k: int, f: float, p: int, planes: Planes) -> None:
@@ -60,7 +63,10 @@ def _bare(row: NDArray[Any], path: Path, planes: Planes) -> tuple[Array, Array]:
         if row[p] < SLIDE:
             for k in range(len(f)):
                 f[k, p] = path.high[k, p] if row[p] == ABOVE else path.low[k, p]
-    return np.dot(f, planes.U), np.dot(f, planes.gram)
+    g = np.dot(f, planes.U)
+    if len(row) >= CROWD and len(row) > 2 * planes.U.shape[1]:
+        return g, np.dot(g, planes.U.T)
+    return g, np.dot(f, planes.gram)
 
 
 @njit(cache=True, nogil=True)

@@ -1,0 +1,343 @@
+r"""Explicit steps where points are many: crossings by the thousand, each of a small share.
+
+With n points one of them makes about 1/n of a pull, and its crossing bends the outputs that much.
+Where the outputs react slowly (step times their fastest rate of order one) the Runge-Kutta pair of
+Dormand and Prince takes the step, at the price of seven evaluations ``O(n m d)``, and the kinks are
+put right afterwards. A plane crossed at the share :math:`\tau` of a step H pulls by a known
+:math:`q(t) u`, q = a (high - low), while the neuron is above; the stages s, with weights
+:math:`b_s`, took :math:`\sum_s b_s q_s [z_s > 0]` for it. The neuron gets the difference
+
+.. math:: H \Bigl(\int q\,[z > 0]\,dt - \sum_s b_s q_s [z_s > 0]\Bigr) u ,
+
+which leaves an error of the square of the step: what the other neurons miss of the bend.
+
+Neurons that do anything but cross (slide, begin to, die, touch a plane, pass near the origin) go
+through the step alone, in the forces of the solved step, by the automaton of `walk`.
+
+Numerics
+--------
+Order 5 between kinks; a kink costs ``size x force x (step x rate)`` as a share of the outputs. The
+steps are limited by accuracy and by stability (``step x rate < 3.3``); where stability limits them
+for long, `Controller` takes over with its implicit steps, if these are longer by more than they
+cost (`Crowd.reconsider`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from reluflow.checks import Array
+from reluflow.engines.flow.controller import Controller, Step
+from reluflow.engines.flow.explicit import GAP, WEIGHTS, Field, Mask, Stage, rate
+from reluflow.engines.flow.paths import ROUGH_RISE, Crossings, Indices, Paths
+from reluflow.engines.flow.paths import STAGES as PATH_STAGES
+from reluflow.engines.flow.step import Attempt, Start, Stretch, carried_alone, clock_error
+from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
+from reluflow.kernels.flow.step import Moved
+
+SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
+TRIES = 50
+CUBIC = 0.1  # the error of a cubic's moment, by its difference to that of the parabola (measured)
+BORDER = 2.5  # step times rate: beyond 3.3 an explicit step is not stable
+MANY = 0.1  # a neuron that crosses this share of the planes in one step is near the origin
+SLOW = 3.0  # a neuron crosses by itself if its speed is this multiple of what the plane adds
+KNOWN = (
+    1.0  # ... and if its moments are known so well that the error is this share of the tolerance
+)
+MISSED = 0.5  # the share of what kinks change in the pulls that the others miss
+TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
+PATIENCE = 15  # so many steps in a row at that border: implicit ones are tried
+
+
+class End(NamedTuple):
+    """Weights and sides at the end of a step, and how much too long it is for its kinks."""
+
+    a: Array
+    w: Array
+    above: Mask
+    error: float
+
+
+class Crowd:
+    """Steps the coupled flow explicitly."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller, self.problem = controller, controller.problem
+        self.field = Field(self.problem)
+        self.stiff = 0  # steps in a row that stability has limited
+        self.patience = PATIENCE
+        self.short = 0  # implicit steps in a row that were not worth their price
+        m, n, d = self.problem.net.width, self.problem.n, self.problem.d
+        self.price = (14.0 * n**3 + 4.0 * m * n**2) / (32.0 * m * n * d)  # in explicit steps
+
+    def applies(self, at: Start) -> bool:
+        """Whether the next step is taken here."""
+        ready = self.stiff < self.patience and len(at.classes.face) > 0
+        return ready and not len(self.controller.resting(at))
+
+    def advance(self, at: Start, limit: float) -> Step:
+        """Take one step of at most ``limit``."""
+        counters = self.controller.counters
+        wanted = at.state.step
+        step = min(wanted, limit)
+        for _ in range(TRIES):
+            tried, worst = self._try(at, step)
+            if tried is None:
+                counters.rejected += 1
+                factor = SAFETY / worst if np.isfinite(worst) else 0.0
+                step = wanted = step * max(SHRINK, factor)
+                continue
+            assert tried.moved is not None
+            stopped = float(tried.moved.stopped.min(initial=2.0))
+            if stopped < 1e-3:
+                break
+            if stopped < 1.0 - 1e-12:  # at a crossroads: the step ends there
+                step *= stopped
+                continue
+            fitting = step * min(GROWTH, SAFETY / max(worst, 1e-10))
+            following = max(wanted, fitting) if step < wanted else fitting
+            return self.controller.accept(at, tried, following)
+        return self.controller.advance(at.whole, limit)  # a crossroads just ahead
+
+    @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long
+    def _try(self, at: Start, step: float) -> tuple[Attempt | None, float]:
+        """A step, or None, and how much too long it is: one where it just meets the tolerance."""
+        stages = self.field.stages(at, step)
+        self.controller.counters.evaluations += len(stages)
+        crossings = self._crossings(at, stages, stages[-1].above, step)
+        rough = self._rough(at, stages, crossings, step)
+        end = self._put_right(at, stages, crossings, step)
+        worst = float(np.maximum(self._error(at, stages, crossings, step), end.error))
+        if not worst <= 1.0:  # also where it is not a number
+            return None, worst
+        tried = self._finish(at, stages, end, rough, step)
+        if rough.any():
+            assert tried.moved is not None
+            above, h = self.field.outputs(at, tried.moved.a, tried.moved.w, tried.moved.mode)
+            worst = max(worst, self._kinks(at, stages, above, h, step))
+        if not self.problem.is_square:
+            assert tried.stretch is not None
+            late = clock_error(at, tried.stretch.h, step)
+            worst = max(worst, float((late / self.controller.rtol) ** (1 / 5)))
+        if not worst <= 1.0:
+            return None, worst
+        self.stiff = self.stiff + 1 if step * rate(stages) > BORDER else 0
+        return tried, worst
+
+    def reconsider(self, at: Start, taken: Step) -> None:
+        """Go back to explicit steps where an implicit one was not longer by as much as it costs."""
+        rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
+        worth = taken.stretch.step * rate >= BORDER * self.price
+        self.short = 0 if worth else self.short + 1
+        if self.short >= PATIENCE // 3:
+            self.stiff, self.short = 0, 0
+            self.patience *= 4
+
+    # ------------------------------------------------------------------ kinks
+
+    def _crossings(self, at: Start, stages: list[Stage], above: Mask, step: float) -> Crossings:
+        """Pairs that end on another side than they start, or that some stage found on another side.
+
+        Until it crosses a plane a neuron does not feel its jump. So the moments are found on the
+        path that goes on without it; that of a return is put right for the jump.
+        """
+        mode = at.state.mode
+        begin = mode == ABOVE
+        other = above != begin
+        for stage in stages[1:-1]:
+            other |= stage.above != begin
+        neuron, plane = np.nonzero(other & (mode != SLIDE) & (at.classes.cid >= 0)[:, None])
+        path = self._paths(stages, neuron, plane, ~begin[neuron, plane], step)
+        back = np.flatnonzero(above[neuron, plane] == begin[neuron, plane])
+        zeros, ones = np.zeros(len(neuron)), np.ones(len(neuron))
+        moment = path.moment(zeros, ones)
+        error = CUBIC * step * np.abs(moment - path.moment(zeros, ones, ROUGH_RISE))
+        error[back] = 0.0
+        leaves, returns, real = path.among(back).excursions()
+        moment[back] = np.where(real, leaves, 1.0)
+        which = np.concatenate([np.arange(len(neuron)), back[real]])
+        once = np.arange(len(which)) < len(neuron)
+        moment = np.concatenate([moment, returns[real]])
+        speed, jump = path.among(which).at(moment)
+        happens = np.ones(len(which), np.bool_)
+        happens[back[~real]] = False
+        up = path.up[which] == once
+        return Crossings(
+            neuron[which], plane[which], moment, up, once, happens, speed, jump,
+            error[which] * once * np.abs(jump),
+        )  # fmt: skip
+
+    def _paths(
+        self, stages: list[Stage], neuron: Indices, plane: Indices, up: Mask, step: float
+    ) -> Paths:
+        """The way across planes, without their own pulls on the other side."""
+        normal = self.problem.planes.U[plane]
+        speeds, jumps = [], []
+        for k in PATH_STAGES:
+            stage = stages[k]
+            jump = stage.a[neuron] * stage.jump[plane]
+            past = stage.above[neuron, plane] == up
+            speed = np.einsum("ed,ed->e", stage.dw[neuron], normal)
+            speeds.append(speed - np.where(past, np.where(up, jump, -jump), 0.0))
+            jumps.append(jump)
+        start = np.einsum("ed,ed->e", stages[0].w[neuron], normal)
+        return Paths(start, np.stack(speeds), np.stack(jumps), up, step)
+
+    def _rough(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> Mask:
+        """Neurons that do anything but cross, or whose crossings are not known well enough."""
+        last, mode = stages[-1], at.state.mode
+        rough = (mode == SLIDE).any(axis=1) | at.classes.ray[at.classes.cid]
+        room = KNOWN * self.controller.rtol * at.state.sizes(self.problem.hidden)
+        if not self.problem.planes.both.any():
+            rough |= ~last.above.any(axis=1)
+        counts = np.bincount(found.neuron, minlength=len(rough))
+        rough |= counts > MANY * mode.shape[1]
+        # one that comes to a plane and would be sent back slides; one that comes slowly may
+        matters = step * np.abs(found.jump) > room[found.neuron]
+        slowly = matters & (found.toward <= SLOW * np.abs(found.jump))
+        rough[found.neuron[found.happens & (found.sent_back | slowly)]] = True
+        rough |= np.bincount(found.neuron, found.error, len(rough)) > room
+        return np.asarray(rough & (at.classes.cid >= 0))
+
+    def _bends(self, stages: list[Stage], found: Crossings, weights: Array) -> Array:
+        """What the stages took, with given weights, for having changed the side of planes."""
+        taken = np.zeros(len(found.neuron))
+        for weight, stage in zip(weights, stages, strict=True):
+            if weight:
+                there = stage.above[found.neuron, found.plane] == found.up
+                taken += weight * there * stage.a[found.neuron] * stage.jump[found.plane]
+        return np.where(found.once, np.where(found.up, taken, -taken), 0.0)
+
+    def _missing(self, stages: list[Stage], found: Crossings) -> Array:
+        """The pulls of planes over the time on their other side, less what the stages took."""
+        first, last, tau = stages[0], stages[-1], found.moment
+        q0 = first.a[found.neuron] * first.jump[found.plane]
+        q1 = last.a[found.neuron] * last.jump[found.plane]
+        true = (1.0 - tau) * (0.5 * (q0 + q1) + 0.5 * tau * (q1 - q0))
+        return np.where(found.up, true, -true) - self._bends(stages, found, WEIGHTS)
+
+    # ------------------------------------------------------------------ error and end
+
+    def _error(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
+        """How much too long the step is for the method between kinks: one where it just will do."""
+        gap_a = sum(weight * stage.da for weight, stage in zip(GAP, stages, strict=True))
+        gap_w = sum(weight * stage.dw for weight, stage in zip(GAP, stages, strict=True))
+        # kinks are put right: they are no error of the method
+        spurious = self._bends(stages, found, GAP)
+        np.subtract.at(gap_w, found.neuron, spurious[:, None] * self.problem.planes.U[found.plane])
+        sizes = np.maximum(at.state.sizes(self.problem.hidden), 1e-300)
+        off = step * np.sqrt(gap_a**2 + np.square(gap_w).sum(axis=1)) / sizes
+        # the stages of a neuron that will slide are on both sides of the plane
+        back = found.sent_back
+        jump = np.abs(stages[0].a[found.neuron] * stages[0].jump[found.plane])
+        doubt = np.bincount(found.neuron[back], jump[back], len(off)) * np.abs(GAP).sum()
+        off = np.maximum(off - step * doubt / sizes, 0.0)
+        worst = float(off[at.classes.cid >= 0].max(initial=0.0))
+        return float((worst / self.controller.rtol) ** (1 / 5))
+
+    def _put_right(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> End:
+        """The end of the step with the kinks of its crossings."""
+        problem, last = self.problem, stages[-1]
+        a, w = last.a.copy(), last.w.copy()
+        amounts = step * self._missing(stages, found)
+        np.add.at(w, found.neuron, amounts[:, None] * problem.planes.U[found.plane])
+        if not problem.hidden:
+            _hold(a, w, problem.sign, problem.log_balance - 2.0 * at.state.sigma)
+        above, h = self.field.outputs(at, a, w)
+        missed = max(
+            self._kinks(at, stages, above, h, step), self._expected(at, stages, found, step)
+        )
+        return End(a, w, above, missed)
+
+    def _expected(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
+        """The same by what crossings do on average: at its end a step may hide it by chance.
+
+        A crossing at a random moment leaves TYPICAL of its jump for the step to put right; signs
+        are random, and what the outputs do to the pulls is at most ``answer``.
+        """
+        problem = self.problem
+        answer = problem.kappa * problem.spectral_norm**2
+        if not problem.is_square:
+            largest = float(np.abs(stages[0].c).max())
+            answer = min(largest * problem.spectral_norm**2, problem.longest**2)
+        bends = step * np.abs(found.jump) * found.happens
+        bends *= (at.neurons.weight * np.abs(stages[0].a))[found.neuron]
+        off = MISSED * TYPICAL * step * answer * float(np.sqrt(np.square(bends).sum()))
+        return float((off / self.controller.rtol) ** (2 / 5))
+
+    def _kinks(self, at: Start, stages: list[Stage], above: Mask, h: Array, step: float) -> float:
+        """How much too long the step is for its kinks, which change the outputs to ``h``.
+
+        The stages did not know of them: the pulls were off by what they change, for a part of it.
+        """
+        U, living = self.problem.planes.U, at.classes.cid >= 0
+        low, high = self.field.on_planes(self.problem.forces(h) - stages[-1].c)
+        pulls = [np.where(side, high, low)[living] @ U for side in (stages[0].above, above)]
+        lengths = np.sqrt(np.square(np.concatenate(pulls)).sum(axis=1))
+        off = MISSED * step * float(lengths.max(initial=0.0))
+        return float((off / self.controller.rtol) ** (2 / 5))
+
+    def _finish(
+        self, at: Start, stages: list[Stage], end: End, rough: Mask, step: float
+    ) -> Attempt:
+        """All neurons at the end of the step, and the events."""
+        problem, mode0 = self.problem, at.state.mode
+        a, w = end.a, end.w
+        kept = (mode0 == SLIDE) | (at.classes.cid < 0)[:, None]
+        mode = np.where(kept, mode0, end.above).astype(np.int8)
+        found = self._crossings(at, stages, end.above, step)
+        smooth = found.happens & ~rough[found.neuron]
+        events = np.zeros((int(smooth.sum()), 5))
+        events[:, 0], events[:, 1] = found.moment[smooth], found.neuron[smooth]
+        events[:, 2], events[:, 3] = found.plane[smooth], np.where(found.up[smooth], BELOW, ABOVE)
+        events[:, 4] = np.where(found.up[smooth], ABOVE, BELOW)
+        flips = np.zeros((0, 5)) if problem.hidden else self._flips(stages, rough)
+        h, c = self.field.nodes(at, stages, step)
+        stopped = np.full(len(a), 2.0)
+        which = np.flatnonzero(rough)
+        rows = np.zeros((0, 5))
+        if len(which):
+            limits = self.controller.limits(at)._replace(light=np.inf, late=np.inf)
+            walked, rows = carried_alone(at, which, c, step, limits)
+            a[which], w[which], mode[which] = walked.a, walked.w, walked.mode
+            stopped[which] = walked.stopped
+            rows[:, 1] = which[rows[:, 1].astype(np.int64)]
+        boost = step * float(np.abs(c * problem.planes.length).sum(axis=1).max())
+        stretch = Stretch(step, h, c, 0.0, boost, len(stages), np.zeros_like(h))
+        nothing = np.full(len(a), 2.0)
+        moved = Moved(a, w, mode, nothing, stopped, np.empty(0), np.zeros_like(h), True)
+        return Attempt(stretch, moved, np.concatenate([events, flips, rows]))
+
+    def _flips(self, stages: list[Stage], rough: Mask) -> Array:
+        """Changes of sign of output weights, which have no consequence away from slides."""
+        first, last = stages[0], stages[-1]
+        which = np.flatnonzero((np.sign(last.a) != np.sign(first.a)) & ~rough & (first.a != 0.0))
+        rows = np.full((len(which), 5), -1.0)
+        rows[:, 0] = first.a[which] / (first.a[which] - last.a[which])
+        rows[:, 1], rows[:, 3], rows[:, 4] = which, 0.0, FLIP
+        return rows
+
+
+def _moments(start: Array, rises: Array, up: Mask) -> Array:
+    """Where polynomials on [0, 1] come to the side that is ``up``; 1 at the latest."""
+    low, high = np.zeros(len(up)), np.ones(len(up))
+    for _ in range(50):
+        t = 0.5 * (low + high)
+        value = np.zeros(len(up))
+        for coefficient in rises[::-1]:
+            value = (value + coefficient) * t
+        there = (start + value > 0.0) == up
+        low, high = np.where(there, low, t), np.where(there, t, high)
+    return high
+
+
+def _hold(a: Array, w: Array, sign: Array, log_balance: Array) -> None:
+    """Restore the balance of every neuron, as `kernels.flow.transport.hold`."""
+    balance = np.where(sign == 0.0, 0.0, sign * np.exp(np.minimum(log_balance, 700.0)))
+    square = np.einsum("jd,jd->j", w, w)
+    up = balance >= 0.0
+    a[up] = np.copysign(np.sqrt(square[up] + balance[up]), a[up])
+    down = ~up & (square > 0.0)
+    w[down] *= np.sqrt((a[down] ** 2 - balance[down]) / square[down])[:, None]

@@ -1,0 +1,198 @@
+"""Explicit steps with their kinks put right: forced upon small problems, and where they belong."""
+
+import numpy as np
+import pytest
+
+import reluflow as rf
+from numerics import problems
+from reluflow.engines.flow import problem as problem_module
+from reluflow.engines.flow.crowd import Crowd
+from reluflow.engines.flow.driver import Flow
+from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS
+from reluflow.engines.flow.paths import Paths
+
+
+def crowds(monkeypatch, least):
+    monkeypatch.setattr(problem_module, "CROWD", least)
+    monkeypatch.setattr(problem_module, "CROWD_OF_CLASSES", least)
+
+
+def weights(run):
+    net = run.final.flat()
+    return np.column_stack([net.a, net.W])
+
+
+def regression(n, d, m, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.maximum(X[:, 0], 0.0) + 0.1 * rng.normal(size=n)
+    start = 0.1 * rng.normal(size=(m, d + 1))
+    return rf.Dataset(X, y), rf.Network(start[:, 0].copy(), start[:, 1:].copy())
+
+
+# ---------------------------------------------------------------------- the method
+
+
+def test_the_pair_has_its_orders():
+    """Conditions for trees that are single chains, and for quadrature, up to order five."""
+    A = np.zeros((7, 7))
+    for k, row in enumerate(STAGES):
+        A[k + 1, : len(row)] = row
+    np.testing.assert_allclose(A.sum(axis=1), NODES, atol=1e-15)
+    for q in range(1, 6):
+        assert WEIGHTS @ NODES ** (q - 1) == pytest.approx(1.0 / q, abs=1e-14)
+        chain = WEIGHTS @ np.linalg.matrix_power(A, q - 1) @ np.ones(7)
+        assert chain == pytest.approx(1.0 / np.prod(np.arange(1, q + 1)), abs=1e-14)
+    for q in range(1, 5):  # the difference sees nothing below order five
+        assert GAP @ NODES ** (q - 1) == pytest.approx(0.0, abs=1e-14)
+    assert abs(GAP @ NODES**4) > 1e-5
+    assert abs(DENSE.sum()) < 1e-14
+
+
+def test_moments_of_a_known_way():
+    """``z = (t - 0.2)(t - 0.7)`` from above: below its plane in between."""
+    t = np.array([0.0, 0.3, 0.8, 1.0])
+    way = Paths(
+        np.array([0.14]), (2.0 * t - 0.9)[:, None], np.zeros((4, 1)), np.array([False]), 1.0
+    )
+    leaves, back, real = way.excursions()
+    assert real.all()
+    np.testing.assert_allclose([leaves[0], back[0]], [0.2, 0.7], atol=1e-9)
+    speed, _ = way.at(leaves)
+    np.testing.assert_allclose(speed, -0.5, atol=1e-8)
+    near = way._replace(start=np.array([0.14 + 0.07]))  # lifted: it does not reach the plane
+    assert not near.excursions()[2].any()
+
+
+# ---------------------------------------------------------------------- against other methods
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_small_problems_agree_with_implicit_steps(seed, monkeypatch):
+    small = problems.draw(seed)
+    fine = small.flow(rtol=1e-11)
+    crowds(monkeypatch, 1)
+    for rtol in (1e-4, 1e-7):
+        run = small.flow(rtol=rtol)
+        assert run.status == fine.status
+        gap = np.abs(weights(run) - weights(fine)).max() / np.abs(weights(fine)).max()
+        assert gap <= 100.0 * rtol
+
+
+@pytest.mark.parametrize("loss", ["square", "exponential", "logistic"])
+@pytest.mark.parametrize("train", ["both", "hidden"])
+def test_a_crowd_agrees_with_implicit_steps(loss, train, monkeypatch):
+    """Points in pairs on one line, on either side, among them."""
+    data, net = regression(60, 3, 12)
+    X = data.X.copy()
+    X[1], X[3] = 2.0 * X[0], -0.5 * X[2]
+    y = data.y if loss == "square" else np.where(X[:, 0] + 0.3 > 0.0, 1.0, -1.0)
+    data = rf.Dataset(X, y)
+    kind = problems.LOSSES[loss]
+    options = {"loss": kind, "train": train, "t_end": 4.0}
+    fine = rf.flow(data, net, rtol=1e-10, **options)
+    crowds(monkeypatch, 1)
+    for rtol in (1e-5, 1e-7):
+        run = rf.flow(data, net, rtol=rtol, **options)
+        assert (
+            np.abs(weights(run) - weights(fine)).max() <= 50.0 * rtol * np.abs(weights(fine)).max()
+        )
+    pairs = [
+        {(int(e["neuron"]), int(e["point"]), str(e["kind"])) for e in one.events}
+        for one in (run, fine)
+    ]
+    assert len(pairs[0] ^ pairs[1]) <= 2  # one that touches a plane may be seen or not
+
+
+def test_where_points_are_many_errors_follow_the_tolerance(monkeypatch):
+    data, net = regression(220, 5, 20, seed=1)
+    runs = {rtol: rf.flow(data, net, t_end=5.0, rtol=rtol) for rtol in (1e-4, 1e-6)}
+    crowds(monkeypatch, 10**9)
+    fine = weights(rf.flow(data, net, t_end=5.0, rtol=1e-9))
+    for rtol, run in runs.items():
+        assert np.abs(weights(run) - fine).max() <= 50.0 * rtol * np.abs(fine).max()
+
+
+# ---------------------------------------------------------------------- which steps
+
+
+def taken(monkeypatch):
+    """Count explicit and implicit steps."""
+    counts = {"explicit": 0, "implicit": 0}
+    explicit, implicit = Crowd.advance, Flow._implicit
+
+    def first(self, at, limit):
+        counts["explicit"] += 1
+        return explicit(self, at, limit)
+
+    def second(self, at, limit):
+        counts["implicit"] += 1
+        return implicit(self, at, limit)
+
+    monkeypatch.setattr(Crowd, "advance", first)
+    monkeypatch.setattr(Flow, "_implicit", second)
+    return counts
+
+
+def test_few_points_take_no_explicit_step(monkeypatch):
+    counts = taken(monkeypatch)
+    data, net = regression(40, 3, 8)
+    rf.flow(data, net, t_end=1.0)
+    assert counts == {"explicit": 0, "implicit": 0}
+
+
+def test_stiff_outputs_are_left_to_implicit_steps(monkeypatch):
+    """Late in training the fastest rate is far above the pace: the run ends at its limit."""
+    crowds(monkeypatch, 1)
+    counts = taken(monkeypatch)
+    data, net = regression(12, 20, 40)
+    run = rf.flow(data, net, rtol=1e-6)
+    assert run.status == "converged"
+    assert counts["implicit"] > 0
+    assert counts["explicit"] > 0
+    crowds(monkeypatch, 10**9)
+    fine = rf.flow(data, net, rtol=1e-9)
+    assert np.abs(weights(run) - weights(fine)).max() <= 1e-4 * np.abs(weights(fine)).max()
+
+
+def test_a_first_step_far_too_long_is_shortened_in_silence(monkeypatch):
+    crowds(monkeypatch, 1)
+    data, net = regression(30, 2, 6)
+    net = rf.Network(30.0 * net.flat().a, 30.0 * net.flat().W)
+    with np.errstate(all="raise"):
+        run = rf.flow(data, net, t_end=0.1, rtol=1e-6)
+    assert run.status == "t_end"
+    crowds(monkeypatch, 10**9)
+    fine = rf.flow(data, net, t_end=0.1, rtol=1e-9)
+    assert np.abs(weights(run) - weights(fine)).max() <= 1e-4 * np.abs(weights(fine)).max()
+
+
+def test_dead_neurons_stay_dead(monkeypatch):
+    """One that dies on a plane lies on either side of it to rounding."""
+    crowds(monkeypatch, 1)
+    data = rf.Dataset(np.array([[1.0, 0.2], [0.3, 1.0]]), np.array([1.0, 1.0]))
+    net = rf.Network([-0.6, 0.5], [[0.3, 0.1], [0.2, 0.4]])
+    run = rf.flow(data, net, t_end=20.0)
+    deaths = run.events[run.events["kind"] == "die"]
+    assert len(deaths) == 1
+    after = run.events[(run.events["neuron"] == 0) & (run.events["t"] > deaths["t"][0])]
+    assert not len(after)
+
+
+def test_a_time_inside_is_recomputed(monkeypatch):
+    data, net = regression(210, 3, 6)
+    run = rf.flow(data, net, t_end=3.0, rtol=1e-7)
+    direct = rf.flow(data, net, t_end=1.234, rtol=1e-7)
+    again = run.at(1.234).flat()
+    np.testing.assert_allclose(
+        np.column_stack([again.a, again.W]),
+        weights(direct),
+        atol=20e-7 * np.abs(weights(run)).max(),
+    )
+
+
+def test_a_run_stops_at_a_loss(monkeypatch):
+    data, net = regression(210, 3, 6)
+    run = rf.flow(data, net, stop_loss=0.05, rtol=1e-7)
+    assert run.status == "stop_loss"
+    assert run.loss[-1] == pytest.approx(0.05, rel=1e-8)
