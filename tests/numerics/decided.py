@@ -1,14 +1,15 @@
 """Deep starts whose end must not depend on the tolerance: the problems, and a survey of them.
 
 Six points on a line (``line``), eight in the plane (``plane``), the same with labels +-1 and the
-exponential loss; balanced neurons at any log scale. The survey runs the flow at several tolerances
-and compares the function it ends in:
+exponential or logistic loss; balanced neurons at any log scale. The survey runs the flow at several
+tolerances and compares the function it ends in:
 
     PYTHONPATH=src python -m tests.numerics.decided --scale -100 --seeds 0:100 --neurons 50 \
         --out line-100.jsonl
 
 writes one JSON line a seed and ends with a summary; an existing file is continued. Kinds:
-``line``, ``plane``, ``line-exponential``, ``plane-exponential``.
+``line``, ``plane``, each also with ``-exponential`` or ``-logistic``. (A scale such as -1e5 is
+written ``--scale=-1e5``.)
 """
 
 from __future__ import annotations
@@ -25,18 +26,25 @@ import numpy as np
 
 import reluflow as rf
 
-KINDS = ("line", "plane", "line-exponential", "plane-exponential")
+LOSSES = {
+    "square": rf.losses.Square(),
+    "exponential": rf.losses.Exponential(),
+    "logistic": rf.losses.Logistic(),
+}
+KINDS = [
+    f"{shape}{loss}" for loss in ("", "-exponential", "-logistic") for shape in ("line", "plane")
+]
 TOLERANCES = (1e-6, 1e-8, 1e-10)
 ENDS = ("converged", "stationary", "stop_loss", "t_end")
 # functions farther apart than this share of max |y| are different ends
 SAME = 1e-4
-# the exponential loss has no end, and where a point stays out of reach not even its logarithm has:
+# these losses have no end, and where a point stays out of reach not even its logarithm has:
 # runs are compared where log L first is this, or at a time past the usual saddles
 END_LOG_LOSS = -10.0
 
 
 def end_time(log_scale):
-    """When a run of the exponential loss is over at the latest: rates of saddles are about 0.1."""
+    """When a run of a classification loss is over at the latest: rates of saddles are about 0.1."""
     return 300.0 + 30.0 * abs(log_scale)
 
 
@@ -52,7 +60,7 @@ class Problem:
 
     def flow(self, rtol, **options):
         """The engine's run to the end."""
-        loss = rf.losses.Square() if self.loss == "square" else rf.losses.Exponential()
+        loss = LOSSES[self.loss]
         return rf.flow(self.data, self.net, loss=loss, rtol=rtol, **{**self.end, **options})
 
     def gap(self, one, other):
