@@ -43,19 +43,16 @@ class Plateau:
         if not (asleep & living).any():
             return None
         pace = np.where(living, at.speeds[at.classes.cid], 0.0)
-        fastest = float(pace[asleep & living].max())
-        if fastest <= 0.0:
+        pace[pace <= RESTING * self._noise(at)] = 0.0
+        moving = asleep & (pace > 0.0)
+        if not moving.any():
             return None
-        rise = (self.log_level - sizes[asleep & living]) / 2.0
-        with np.errstate(divide="ignore"):
-            length = float((rise / pace[asleep & living]).min())
-        if length * fastest < WORTHWHILE:
+        length = float((0.5 * (self.log_level - sizes[moving]) / pace[moving]).min())
+        if length * float(pace[moving].max()) < WORTHWHILE:
             return None
-        awake = pace[~asleep & living]
-        awake = awake[awake > RESTING * self._noise(at)]
-        if float(awake.max(initial=0.0)) * length > DORMANT * self.rtol:
+        if float(pace[~asleep].max(initial=0.0)) * length > DORMANT * self.rtol:
             return None
-        return asleep & living
+        return np.asarray(moving)
 
     def _noise(self, at: Start) -> float:
         """The rounding of a pull: that of the outputs in the forces, or of their sum."""
@@ -80,10 +77,10 @@ class Plateau:
             if gap > patience:
                 self.endless = True
                 break
-            fastest = self._fastest(state, at.c, moving)
-            if gap < 0.5 or left <= 0.0 or fastest <= 0.0:
+            longest = self._longest(state, at.c, moving, gap)
+            if gap < 0.5 or left <= 0.0 or np.isinf(longest):
                 break
-            span = min(gap / (2.0 * fastest), left)
+            span = min(longest, left)
             while True:
                 trial = state.copy()
                 log = EventLog()
@@ -95,7 +92,7 @@ class Plateau:
             trial.clock = state.clock + span
             left -= span
             state = trial
-            if span < 1e-3 * gap / fastest:
+            if span < 2e-3 * longest:
                 break
         return state
 
@@ -159,9 +156,17 @@ class Plateau:
         living = moving & self._living(state)
         return logsumexp(self._log_outputs(state)[living]) if living.any() else -np.inf
 
-    def _fastest(self, state: State, c: Array, moving: NDArray[np.bool_]) -> float:
-        """The largest ``|g|`` of a moving neuron, slides not counted: it bounds the growth."""
+    def _longest(self, state: State, c: Array, moving: NDArray[np.bool_], gap: float) -> float:
+        """The span in which no moving neuron can reach its share of the level, ``gap`` above all.
+
+        An output grows at twice ``|g|`` at most, slides not counted. One that shrinks gets more and
+        more time.
+        """
         low, high = (pair[0] for pair in on_planes(c[None], self.problem.planes))
         f = np.where(state.mode == 1, high, np.where(state.mode == 0, low, 0.0))
-        g = np.where(moving[:, None], f, 0.0) @ self.problem.planes.U
-        return float(np.sqrt(np.einsum("jd,jd->j", g, g).max()))
+        living = moving & self._living(state)
+        g = f[living] @ self.problem.planes.U
+        pace = np.sqrt(np.einsum("jd,jd->j", g, g))
+        rise = self.log_level - np.log(max(living.sum(), 1)) - self._log_outputs(state)[living]
+        with np.errstate(divide="ignore"):
+            return float((np.maximum(rise, gap) / (2.0 * pace)).min(initial=np.inf))

@@ -118,6 +118,9 @@ def drift(
         if where == NONE:
             if limit == whole:
                 break
+            if boost.plus == 0.0 and not across.any():  # it shrinks along its pull for ever
+                neurons.sigma[j] -= whole - q
+                break
             continue
         repeats = repeats + 1 if q == 0.0 else 0
         before = neuron.row.copy()
