@@ -70,11 +70,18 @@ class Crossroads:
     def choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """Modes at the planes ``on``, from modes elsewhere and the direction of arrival."""
         way = self._turn(row, on, direction)
-        if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)) or not _is_back(
-            way, on
-        ):
+        if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             return way
-        return self._way_out(row, on, direction) or way
+        if _is_back(way, on):
+            return self._way_out(row, on, direction) or way
+        if np.linalg.norm(self.least(row, on)) > REST * self._noise():
+            return way
+        # to rest is a solution too. Descent that comes along a slide zigzags across its plane, and
+        # does not pass the place in the direction of arrival: it goes from where it hovers
+        if direction is not None and (row[on] == SLIDE).any():
+            rest = Way(np.where(on, SLIDE, row).astype(np.int8), False, None)
+            return self._way_out(row, on, direction) or rest
+        return way._replace(unique=False)
 
     def _turn(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """The same, if a neuron that comes back once rests."""
