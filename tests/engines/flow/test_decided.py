@@ -91,7 +91,7 @@ def test_one_that_shrinks_for_ever_does_not_keep_others_waiting(seed):
     assert run.stats["plateaus"] < 20
 
 
-@pytest.mark.parametrize("seed", [1, 9, 88])
+@pytest.mark.parametrize("seed", [1, 85, 88])
 @pytest.mark.parametrize("log_scale", [-1.0, -1e5])
 def test_the_end_does_not_depend_on_the_tolerance(seed, log_scale):
     """Neurons at rest move by rounding only, and slides end when their weights leave [0, 1]."""

@@ -17,7 +17,7 @@ from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Start
-from reluflow.engines.flow.tolerances import DORMANT, RESTING, WORTHWHILE
+from reluflow.engines.flow.tolerances import CLEAR, DORMANT, RESTING, WORTHWHILE
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import Neurons
 from reluflow.kernels.flow.neuron import Log
@@ -43,7 +43,9 @@ class Plateau:
         if not (asleep & living).any():
             return None
         pace = np.where(living, at.speeds[at.classes.cid], 0.0)
-        pace[pace <= RESTING * self._noise(at)] = 0.0
+        # a plateau is so long that a dormant neuron would grow in a pull that is rounding
+        rounding = RESTING * self._noise(at)
+        pace[pace <= np.where(asleep, CLEAR, 1.0) * rounding] = 0.0
         moving = asleep & (pace > 0.0)
         if not moving.any():
             return None

@@ -31,6 +31,8 @@ PICARD = 1e-3
 DORMANT = 0.01
 # a neuron slower than this multiple of the rounding of its pull is at rest
 RESTING = 50.0
+# ... and a dormant one slower than this multiple of that: others may be at rest only so well
+CLEAR = 20.0
 # a plateau shorter than this many e-foldings is left to the coupled phase
 WORTHWHILE = 3.0
 # a limit is certified when the path still to go is below this share of rtol
