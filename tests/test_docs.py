@@ -99,8 +99,15 @@ def test_the_readme_prints_what_it_says(tmp_path, monkeypatch, capsys):
 @EVERY_PAGE
 def test_every_block_says_what_it_is(page):
     """So that none escapes these tests."""
-    known = {"python", "toml", "sh", "text", "bibtex"}
+    known = {"python", "py", "output", "toml", "sh", "text", "bibtex"}
     assert {kind for kind, _ in fenced(page)} <= known
+
+
+@EVERY_PAGE
+def test_blocks_for_pytorch_are_python(page):
+    """They are not run: the tests do without PyTorch."""
+    for body in blocks(page, "py"):
+        compile(body, str(page), "exec")
 
 
 @EVERY_PAGE

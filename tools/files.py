@@ -10,7 +10,13 @@ import sys
 import tomllib
 from pathlib import Path
 
-LEFT_ALONE = ("tests/data/", "tests/fuzz/cases/", "docs/_static/", "docs/gallery/")
+LEFT_ALONE = (
+    "tests/data/",
+    "tests/fuzz/cases/",
+    "docs/_static/",
+    "docs/gallery/",
+    "src/reluflow/report/vendored/",
+)
 TEXT = {".py", ".md", ".toml", ".yml", ".yaml", ".cff", ".css", ".js", ".html", ".txt", ".bib", ""}
 
 

@@ -77,6 +77,8 @@ class Network(Frozen):
     rounding. Terms below the smallest float are zero in ``predict`` and right in ``log_predict``.
     """
 
+    mantissa: Mantissa
+
     def __init__(
         self,
         a: ArrayLike,

@@ -28,7 +28,10 @@ NET = rf.Network([1.0, -1.0], [[1.0, 0.0], [0.0, 1.0]])
             r'train="hidden" and the logistic loss: no limit can be certified',
         ),
         ({"train": "output"}, r"`train` is 'output'; it must be one of 'both', 'hidden'"),
-        ({"loss": "square"}, r"`loss` is 'square'. Pass losses.Square\(\)"),
+        (
+            {"loss": "squared"},
+            r"`loss` is 'squared'; it must be 'square', 'exponential', 'logistic'",
+        ),
         ({"stop_loss": -1.0}, r"`stop_loss` is -1; it must be at least 0"),
         ({"stop_loss": np.nan}, r"`stop_loss` is nan"),
         ({"stop_log_loss": np.nan}, r"`stop_log_loss` is nan"),

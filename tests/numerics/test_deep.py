@@ -7,6 +7,9 @@ import pytest
 from numerics import decided, deep
 from numerics.deep import Deep, UnsupportedError
 
+# the reference has the square and the exponential loss
+KINDS = [kind for kind in decided.KINDS if "logistic" not in kind]
+
 # one point of length 1.25; an aligned balanced neuron, exact in floats
 POINT = np.array([[0.75, 1.0]])
 
@@ -80,7 +83,7 @@ def test_balance_is_kept_by_the_steps_not_only_by_its_restoring(monkeypatch):
     np.testing.assert_allclose(free.state, held.state, rtol=1e-12)
 
 
-@pytest.mark.parametrize("kind", decided.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_precision_and_order_do_not_matter(kind):
     problem = decided.problem(kind, 1, 3, -10.0)
     one, other = reference(problem), reference(problem, digits=90, order=70)
@@ -90,7 +93,7 @@ def test_precision_and_order_do_not_matter(kind):
 
 
 @pytest.mark.parametrize("scale", [-1.0, -10.0])
-@pytest.mark.parametrize("kind", decided.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_shallow_runs_agree_with_the_engine(kind, scale):
     problem = decided.problem(kind, 2, 4, scale)
     flow = reference(problem, digits=40)

@@ -62,7 +62,15 @@ def loss(run: Trajectory | list[Trajectory], *, predicted: Any = None, ax: Any =
 
 
 def norms(run: Trajectory, *, ax: Any = None) -> Any:
-    """Draw the norms of the neurons through training, those of the 60 largest at the end."""
+    """Draw the norms of the neurons through training, those of the 60 largest at the end.
+
+    Parameters
+    ----------
+    run : Trajectory
+        What to draw.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure without it.
+    """
     return draw("norms", "Norms of the neurons", [of_runs.norms(_check_run(run))], ax)
 
 
@@ -72,6 +80,13 @@ def neurons(run: Trajectory | Network, *, ax: Any = None) -> Any:
     Two inputs are drawn as they are. More are seen along the teacher (or X^T y) and where the end
     spreads most; those of a network along its two main axes. The larger a neuron's share of the
     norm, the larger its dot.
+
+    Parameters
+    ----------
+    run : Trajectory or Network
+        What to draw.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure without it.
     """
     if isinstance(run, Network):
         panel = of_runs.neurons_of(run)
@@ -81,12 +96,28 @@ def neurons(run: Trajectory | Network, *, ax: Any = None) -> Any:
 
 
 def raster(run: Trajectory, *, ax: Any = None) -> Any:
-    """Draw which neuron is active on which point when; slides are marked."""
+    """Draw which neuron is active on which point when; slides are marked.
+
+    Parameters
+    ----------
+    run : Trajectory
+        What to draw.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure without it.
+    """
     return draw("raster", "Activations", [of_runs.raster(_check_run(run))], ax)
 
 
 def spectrum(run: Trajectory, *, ax: Any = None) -> Any:
-    """Draw the singular values of the hidden weights through training: the rank as it grows."""
+    """Draw the singular values of the hidden weights through training: the rank as it grows.
+
+    Parameters
+    ----------
+    run : Trajectory
+        What to draw.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure without it.
+    """
     return draw("spectrum", "Singular values", [of_runs.spectrum(_check_run(run))], ax)
 
 
@@ -122,6 +153,15 @@ def surface(run: Trajectory | Network, data: Dataset | None = None, *, ax: Any =
     """Draw the function of two inputs: its values, or the decision boundary of a classifier.
 
     Dotted lines are where neurons switch, those with at least a thousandth of the largest share.
+
+    Parameters
+    ----------
+    run : Trajectory or Network
+        What to draw.
+    data : Dataset, optional
+        The data beside a network; a run has its own.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure without it.
     """
     return draw("surface", "The learned function", [surface_panel(run, data)], ax)
 

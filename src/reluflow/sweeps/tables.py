@@ -61,7 +61,17 @@ def load(
 def columns(
     store: str | PathLike[str] | Store, *, measure: Any = None, plan: Plan | None = None
 ) -> Columns:
-    """The same as plain columns, a list each."""
+    """The same as plain columns, a list each.
+
+    Parameters
+    ----------
+    store : path or Store
+        The folder of a sweep.
+    measure : optional
+        Measurements, as `load` takes them.
+    plan : Plan, optional
+        Only the points of this plan, with what it varies and measures.
+    """
     kept = store if isinstance(store, Store) else Store(store)
     if not kept.path.is_dir():
         raise InputError(f"there is no store {shown(str(kept.path))}. Pass the folder of a sweep.")

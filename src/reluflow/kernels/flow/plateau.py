@@ -118,7 +118,8 @@ def drift(
         if where == NONE:
             if limit == whole:
                 break
-            if boost.plus == 0.0 and not across.any():  # it shrinks along its pull for ever
+            # in balance, and nothing across: it shrinks along its pull for ever
+            if neurons.sign[j] == 0.0 and not neurons.still[j].any():
                 neurons.sigma[j] -= whole - q
                 break
             continue
