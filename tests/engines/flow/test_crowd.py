@@ -6,10 +6,13 @@ import pytest
 import reluflow as rf
 from numerics import problems
 from reluflow.engines.flow import problem as problem_module
+from reluflow.engines.flow import tableau
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.driver import Flow
-from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS
+from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field
 from reluflow.engines.flow.paths import Paths
+from reluflow.engines.flow.state import start
+from reluflow.engines.flow.step import begin_at
 
 
 def crowds(monkeypatch, least):
@@ -62,6 +65,24 @@ def test_moments_of_a_known_way():
     np.testing.assert_allclose(speed, -0.5, atol=1e-8)
     near = way._replace(start=np.array([0.14 + 0.07]))  # lifted: it does not reach the plane
     assert not near.excursions()[2].any()
+
+
+def test_outputs_inside_a_step_are_those_of_the_flow(monkeypatch):
+    """At the Radau nodes of a step without kinks, by runs that end there."""
+    data = rf.Dataset([[1.0, 0.2], [0.3, 1.0], [0.8, 0.9]], [1.0, 2.0, -0.5])
+    net = rf.Network([0.4, 0.3], [[0.5, 0.6], [0.7, 0.2]])
+    crowds(monkeypatch, 1)
+    problem = problem_module.Problem(data, net, rf.losses.Square(), "both")
+    at, gaps = begin_at(problem, start(problem)), []
+    for step in (0.2, 0.1):
+        field = Field(problem)
+        inside, _ = field.nodes(at, field.stages(at, step), step)
+        for node, h in zip(tableau.RADAU, inside, strict=True):
+            t = problem.units.to_time(node * step)
+            run = rf.flow(data, net, t_end=float(t), rtol=1e-12)
+            gaps.append(np.abs(np.ldexp(h, problem.units.label) - run.final.predict(data.X)).max())
+    assert max(gaps) < 1e-6
+    assert max(gaps[4:7]) < max(gaps[:3]) / 16  # order four inside, so 32 for half the step
 
 
 # ---------------------------------------------------------------------- against other methods

@@ -116,11 +116,11 @@ class Crowd:
         if rough.any():
             assert tried.moved is not None
             above, h = self.field.outputs(at, tried.moved.a, tried.moved.w, tried.moved.mode)
-            worst = max(worst, self._kinks(at, stages, above, h, step))
+            worst = float(np.maximum(worst, self._kinks(at, stages, above, h, step)))
         if not self.problem.is_square:
             assert tried.stretch is not None
             late = clock_error(at, tried.stretch.h, step)
-            worst = max(worst, float((late / self.controller.rtol) ** (1 / 5)))
+            worst = float(np.maximum(worst, (late / self.controller.rtol) ** (1 / 5)))
         if not worst <= 1.0:
             return None, worst
         self.stiff = self.stiff + 1 if step * rate(stages) > BORDER else 0
@@ -246,10 +246,9 @@ class Crowd:
         if not problem.hidden:
             _hold(a, w, problem.sign, problem.log_balance - 2.0 * at.state.sigma)
         above, h = self.field.outputs(at, a, w)
-        missed = max(
-            self._kinks(at, stages, above, h, step), self._expected(at, stages, found, step)
-        )
-        return End(a, w, above, missed)
+        seen = self._kinks(at, stages, above, h, step)
+        missed = np.maximum(seen, self._expected(at, stages, found, step))
+        return End(a, w, above, float(missed))
 
     def _expected(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
         """The same by what crossings do on average: at its end a step may hide it by chance.
@@ -318,19 +317,6 @@ class Crowd:
         rows[:, 0] = first.a[which] / (first.a[which] - last.a[which])
         rows[:, 1], rows[:, 3], rows[:, 4] = which, 0.0, FLIP
         return rows
-
-
-def _moments(start: Array, rises: Array, up: Mask) -> Array:
-    """Where polynomials on [0, 1] come to the side that is ``up``; 1 at the latest."""
-    low, high = np.zeros(len(up)), np.ones(len(up))
-    for _ in range(50):
-        t = 0.5 * (low + high)
-        value = np.zeros(len(up))
-        for coefficient in rises[::-1]:
-            value = (value + coefficient) * t
-        there = (start + value > 0.0) == up
-        low, high = np.where(there, low, t), np.where(there, t, high)
-    return high
 
 
 def _hold(a: Array, w: Array, sign: Array, log_balance: Array) -> None:
