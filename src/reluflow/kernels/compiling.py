@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
+from reluflow.kernels.kernel import is_ready
+
 OURS = "reluflow.kernels"
 
 
@@ -127,8 +129,8 @@ class _Counter(event.Listener):  # type: ignore[misc]
     def _count(self, event: Any) -> None:
         kernel = event.data["dispatcher"]
         if is_kernel(kernel):
-            self._kernels |= reachable([kernel])
-            ready = sum(bool(one.overloads) for one in self._kernels)
+            self._kernels |= reachable([getattr(kernel, "whole", kernel)])
+            ready = sum(map(is_ready, self._kernels))
             self._tell(Tally(ready, len(self._kernels)))
 
 

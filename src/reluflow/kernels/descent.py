@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.kernels.descent_forces import forces
@@ -33,6 +32,7 @@ from reluflow.kernels.descent_patterns import (
     row_length,
     update_patterns,
 )
+from reluflow.kernels.kernel import kernel
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ WATCH = 32  # every so many iterations the weights are compared with the previou
 WINDOW = 8  # mantissas are brought back when they leave 2^-WINDOW .. 2^WINDOW
 
 
-@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+@kernel(forceinline=True, fastmath=SUMS)
 def class_vectors(work: Work) -> None:
     """Fill ``V``, one row ``v_r`` a class; nobody asks for that of neurons active nowhere."""
     WT, f = work.WT, work.f
@@ -60,7 +60,7 @@ def class_vectors(work: Work) -> None:
             work.V[r, q] = total
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def outputs(problem: Problem, work: Work) -> None:
     """Fill ``h`` from ``V``."""
     count, h, products = work.classes[0], work.h, work.products
@@ -71,7 +71,7 @@ def outputs(problem: Problem, work: Work) -> None:
             h[i] += products[r, i] if work.signs[work.first[r], i] > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def pulls(problem: Problem, work: Work) -> None:
     """Fill ``G``, one row ``g_r`` a class."""
     count, c, masked = work.classes[0], work.c, work.products
@@ -81,7 +81,7 @@ def pulls(problem: Problem, work: Work) -> None:
     np.dot(masked[:count], problem.X, work.G[:count])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spare_slack(problem: Problem, work: Work, r: int, pull: float) -> int:
     """Give back what the neurons of class r were charged too much; how many are still stale?
 
@@ -102,7 +102,7 @@ def spare_slack(problem: Problem, work: Work, r: int, pull: float) -> int:
     return stale
 
 
-@njit(cache=True, nogil=True, forceinline=True, fastmath=SUMS)
+@kernel(forceinline=True, fastmath=SUMS)
 def move_class(problem: Problem, work: Work, r: int) -> float:
     """Update the neurons of class r; return ``lr |g_r|``, or inf if a weight would overflow."""
     WT, a, f, t, G, lr = work.WT, work.a, work.f, work.t, work.G, problem.lr
@@ -137,7 +137,7 @@ def move_class(problem: Problem, work: Work, r: int) -> float:
     return lr * pull
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def advance(problem: Problem, work: Work) -> bool:
     """Update all neurons; False if a weight would leave the range of floats."""
     fastest = 0.0
@@ -152,7 +152,7 @@ def advance(problem: Problem, work: Work) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def normalise(work: Work) -> None:
     """Bring mantissas outside the window back by exact powers of two."""
     WT, top = work.WT, work.t
@@ -175,7 +175,7 @@ def normalise(work: Work) -> None:
     work.spent[0] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remember(work: Work) -> None:
     """Copy the weights, for `is_unchanged` after the step."""
     for s in range(len(work.a)):
@@ -185,7 +185,7 @@ def remember(work: Work) -> None:
             work.old_weights[q, s] = work.WT[q, s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_unchanged(work: Work) -> bool:
     """Whether the weights are bitwise those remembered."""
     for s in range(len(work.a)):
@@ -198,7 +198,7 @@ def is_unchanged(work: Work) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def evaluate(problem: Problem, work: Work) -> None:
     """Fill outputs, forces and log-loss of the present weights."""
     if work.spent[0] > WINDOW and not problem.hidden:
@@ -210,7 +210,7 @@ def evaluate(problem: Problem, work: Work) -> None:
     work.known[0] = forces(problem.loss, problem.shares, problem.kappa, work.h, problem.y, work.c)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(
     problem: Problem, work: Work, iteration: int, steps: int, stop: float, ceiling: float
 ) -> tuple[int, int, float, float]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from reluflow.kernels.kernel import kernel
 
 Array = NDArray[np.float64]
 
 SQUARE, EXPONENTIAL, LOGISTIC = 0, 1, 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def square_forces(kappa: float, h: Array, y: Array, c: Array) -> float:
     """Fill the forces of the square loss and return its logarithm (inf if not finite)."""
     top = 0.0
@@ -35,7 +36,7 @@ def square_forces(kappa: float, h: Array, y: Array, c: Array) -> float:
     return math.log(0.5 * kappa * total) + 2.0 * math.log(top)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def log_pointwise(loss: int, q: float) -> float:
     """Logarithm of the loss at margin q: ``-q`` or ``log log(1 + e^-q)``, by series above 30."""
     if loss == EXPONENTIAL:
@@ -45,7 +46,7 @@ def log_pointwise(loss: int, q: float) -> float:
     return math.log(math.log1p(math.exp(-abs(q))) + max(-q, 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def margin_forces(loss: int, shares: bool, h: Array, y: Array, c: Array) -> float:
     """Fill the forces (or the shares ``y_i p_i``, which sum to one) and return the log-loss."""
     n = len(y)
@@ -71,7 +72,7 @@ def margin_forces(loss: int, shares: bool, h: Array, y: Array, c: Array) -> floa
     return math.log(total_loss / n) + top_loss
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forces(loss: int, shares: bool, kappa: float, h: Array, y: Array, c: Array) -> float:
     """Fill ``c`` and return the log-loss; ``shares`` and ``kappa`` as each loss needs them."""
     log_loss: float

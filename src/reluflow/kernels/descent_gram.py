@@ -18,12 +18,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.kernels.descent import DIVERGED, DONE, LARGEST, STOPPED, UNCHANGED
 from reluflow.kernels.descent_forces import forces
 from reluflow.kernels.descent_patterns import Indices, label_classes
+from reluflow.kernels.kernel import kernel
 
 Array = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ def workspace(P: Array, rest: Array, B: Array) -> Work:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outputs(problem: Problem, work: Work) -> None:
     """Fill ``h`` and the hash of each neuron's pattern."""
     P, h = work.P, work.h
@@ -91,7 +91,7 @@ def outputs(problem: Problem, work: Work) -> None:
         work.code[j] = code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull(problem: Problem, work: Work) -> None:
     """Fill ``masked`` with ``A_r o c`` and ``pulls`` with ``K (A_r o c)``, one row a class."""
     count = label_classes(work.code, work.table, work.first, work.label)
@@ -102,7 +102,7 @@ def pull(problem: Problem, work: Work) -> None:
     np.dot(masked[:count], problem.K, work.pulls[:count])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(problem: Problem, work: Work) -> int:
     """Update all neurons; return the outcome: done, diverged (overflow) or unchanged."""
     P, B, rest = work.P, work.B, work.rest
@@ -123,7 +123,7 @@ def advance(problem: Problem, work: Work) -> int:
     return DONE if changed else UNCHANGED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def resync(problem: Problem, work: Work) -> None:
     """``P = P(0) + B K``."""
     fresh = np.dot(work.B, problem.K)
@@ -133,7 +133,7 @@ def resync(problem: Problem, work: Work) -> None:
             work.rest[j, i] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(
     problem: Problem, work: Work, iteration: int, steps: int, stop: float, ceiling: float
 ) -> tuple[int, int, float, float]:
@@ -158,7 +158,7 @@ def run(
         iteration += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def watch(
     problem: Problem,
     work: Work,

@@ -11,8 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from reluflow.kernels.kernel import kernel
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -120,7 +121,7 @@ def neurons(work: Work) -> tuple[Array, Array, Indices]:
     return work.a[place], np.ascontiguousarray(work.WT[:, place].T), work.e[place]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fourth_power(e: int) -> float:
     """``4^e``; zero below 2^-1060, infinite above the range."""
     if 2 * e < -1060:
@@ -128,7 +129,7 @@ def fourth_power(e: int) -> float:
     return math.ldexp(1.0, 2 * e) if 2 * e < 1024 else np.inf
 
 
-@njit(cache=True, nogil=True, fastmath=SUMS)
+@kernel(fastmath=SUMS)
 def row_dot(A: Array, i: int, B: Array, j: int) -> float:
     """``A[i] . B[j]``."""
     total = 0.0
@@ -137,7 +138,7 @@ def row_dot(A: Array, i: int, B: Array, j: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_length(A: Array, i: int) -> float:
     """``|A[i]|``, also where the squares leave the range of floats."""
     square = row_dot(A, i, A, i)
@@ -154,7 +155,7 @@ def row_length(A: Array, i: int) -> float:
     return top * math.sqrt(square)
 
 
-@njit(cache=True, nogil=True, fastmath={"nnan", "reassoc", "nsz"})
+@kernel(fastmath={"nnan", "reassoc", "nsz"})
 def least_margin(problem: Problem, work: Work, j: int, u: int) -> float:
     """Least distance to a boundary on the side of the known pattern; negative if one is crossed."""
     least = np.inf
@@ -163,7 +164,7 @@ def least_margin(problem: Problem, work: Work, j: int, u: int) -> float:
     return least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_signs(problem: Problem, work: Work, j: int, u: int, guard: float) -> float:
     """Set the pattern of neuron j, given as row u of ``rows``; return its least distance.
 
@@ -184,7 +185,7 @@ def read_signs(problem: Problem, work: Work, j: int, u: int, guard: float) -> fl
     return least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def examine(problem: Problem, work: Work, s: int, u: int) -> bool:
     """Examine the signs of the neuron at s, given as row u of ``rows``; has one changed?
 
@@ -202,7 +203,7 @@ def examine(problem: Problem, work: Work, s: int, u: int) -> bool:
     return bool(work.code[j] != old)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def update_patterns(problem: Problem, work: Work) -> None:
     """Examine the neurons whose signs may have changed, and regroup if one did."""
     rows, stale, count = work.rows, work.label, 0
@@ -222,7 +223,7 @@ def update_patterns(problem: Problem, work: Work) -> None:
         regroup(work)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def label_classes(code: NDArray[np.uint64], table: Indices, first: Indices, label: Indices) -> int:
     """Label the neurons by class, number classes by their first neuron, return how many.
 
@@ -243,7 +244,7 @@ def label_classes(code: NDArray[np.uint64], table: Indices, first: Indices, labe
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reorder(values: Array, source: Indices, spare: Array) -> None:
     """``values <- values[source]``."""
     for s in range(len(source)):
@@ -252,7 +253,7 @@ def reorder(values: Array, source: Indices, spare: Array) -> None:
         values[s] = spare[s]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def regroup(work: Work) -> None:
     """Sort the neurons by class, members in rising order."""
     m, start, source, place = len(work.a), work.start, work.source, work.place

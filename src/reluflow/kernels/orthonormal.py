@@ -11,13 +11,13 @@ from old values, ``rate`` being step size times kappa. Ordinary floats: for scal
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
+from reluflow.kernels.kernel import kernel
 
 
 # sums may be taken in any order, so that they run in vector registers
-@njit(cache=True, nogil=True, fastmath={"reassoc"})
+@kernel(fastmath={"reassoc"})
 def run(a: Array, c: Array, y: Array, rate: float, steps: int, stop: float) -> tuple[int, float]:
     """Iterate in place until ``sum r^2 <= stop`` or all steps are done; steps made, ``sum r^2``."""
     m, n = c.shape

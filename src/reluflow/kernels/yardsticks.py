@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from reluflow.checks import Array
+from reluflow.kernels.kernel import kernel
 
 # columns of the summary of a neuron
 DONE, FIRST_COSINE, LAST_COSINE, LAST_LOG_NORM, CLOSEST, HORIZON = range(6)
@@ -42,7 +42,7 @@ class Trace(NamedTuple):
     summary: Array
 
 
-@numba.njit(cache=True)
+@kernel
 def crossings(
     P: Array, G: Array, points: Points, signs: Array, sines: Array, offsets: Any, trace: Trace
 ) -> None:
@@ -74,7 +74,7 @@ def crossings(
         _neuron(P[j], G[j], points, signs[j], sines[j], active, scratch, own)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _neuron(
     p: Array,
     g: Array,
@@ -132,7 +132,7 @@ def _neuron(
     summary[LAST_LOG_NORM] = rho
 
 
-@numba.njit(cache=True, **_LOOSE)
+@kernel(**_LOOSE)
 def _force(p: Array, g: Array, force: Array, active: Array) -> Any:
     """``|g|^2`` and ``u . g``."""
     square, along = 0.0, 0.0
@@ -143,7 +143,7 @@ def _force(p: Array, g: Array, force: Array, active: Array) -> Any:
     return square, along
 
 
-@numba.njit(cache=True, **_LOOSE)
+@kernel(**_LOOSE)
 def _nearest(p: Array, g: Array, s: float, active: Array, scratch: Array) -> Any:
     """The point not yet crossed whose boundary is nearest along g (-1: none), and its distance."""
     waiting = 0.0 if s > 0.0 else 1.0
@@ -159,7 +159,7 @@ def _nearest(p: Array, g: Array, s: float, active: Array, scratch: Array) -> Any
     return -1, least
 
 
-@numba.njit(cache=True, **_LOOSE)
+@kernel(**_LOOSE)
 def _boost(move: float, cosine: float, sine: float) -> Any:
     """Rapidity, norm and log-norm of a unit yardstick moved by ``move`` along its unit force."""
     norm = np.hypot(sine, cosine + move)
@@ -172,7 +172,7 @@ def _boost(move: float, cosine: float, sine: float) -> Any:
     return rapidity, norm, growth
 
 
-@numba.njit(cache=True, **_LOOSE)
+@kernel(**_LOOSE)
 def _cross(
     p: Array,
     g: Array,
@@ -193,7 +193,7 @@ def _cross(
         g[i] += flip * row[i]
 
 
-@numba.njit(cache=True)
+@kernel
 def _refresh(g: Array, gram: Array, force: Array, active: Array) -> None:
     g[:] = 0.0
     for k in range(len(g)):
@@ -201,7 +201,7 @@ def _refresh(g: Array, gram: Array, force: Array, active: Array) -> None:
             g += force[k] * gram[k]
 
 
-@numba.njit(cache=True)
+@kernel
 def _least(values: Array) -> float:
     """The minimum, in four lanes: a single running minimum waits for itself at every step."""
     a = b = c = d = np.inf

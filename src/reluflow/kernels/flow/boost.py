@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.neuron import Neuron
 from reluflow.kernels.flow.roots import NEVER
+from reluflow.kernels.kernel import kernel
 
 
 class Boost(NamedTuple):
@@ -30,7 +30,7 @@ class Boost(NamedTuple):
     speed: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def coordinates(neuron: Neuron, g: Array, across: Array) -> Boost:
     """Light-cone coordinates of a neuron, ``across`` (d,) the part of ``w`` across the pull."""
     speed = np.sqrt(np.dot(g, g))
@@ -44,7 +44,7 @@ def coordinates(neuron: Neuron, g: Array, across: Array) -> Boost:
     return Boost(plus, minus, across, speed)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def boosted(neuron: Neuron, boost: Boost, q: float, g: Array) -> tuple[float, float]:
     """Move a neuron by the boost ``q``; returns the shift of its log scale and the factor of rest.
 

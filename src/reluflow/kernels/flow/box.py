@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.kernels.kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def box_weights(base: Array, force: Array, gram: Array, theta: Array) -> None:
     """Minimise ``|g_base + sum theta_p D_p u_p|`` over the unit box; ``theta`` begins in it.
 
@@ -43,7 +43,7 @@ def box_weights(base: Array, force: Array, gram: Array, theta: Array) -> None:
         _minimise(base, force, gram, theta, free)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _minimise(base: Array, force: Array, gram: Array, theta: Array, free: NDArray[Any]) -> None:
     """The minimum over the ``free`` weights; those that meet an end of the box stay there."""
     size = len(base)

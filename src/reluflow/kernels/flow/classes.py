@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE, Planes, Rows
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, ray_of
+from reluflow.kernels.kernel import kernel
 
 LN2 = float(np.log(2.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group(
     mode: NDArray[Any], both: NDArray[Any], fixed: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -56,7 +56,7 @@ def group(
     return cid, first[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rows_of(mode: NDArray[Any], planes: Planes, fixed: NDArray[Any]) -> Rows:
     """Group neurons into classes and prepare the projections of those that slide."""
     size, d = planes.U.shape
@@ -92,7 +92,7 @@ def rows_of(mode: NDArray[Any], planes: Planes, fixed: NDArray[Any]) -> Rows:
     return Rows(cid, face, begin, plane, dual, lift, free, ray, axis)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tangent_kernel(
     a: Array, z: Array, weight: Array, rows: Rows, planes: Planes, hidden: bool
 ) -> Array:
@@ -136,7 +136,7 @@ def tangent_kernel(
     return even
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rescale(a: Array, w: Array, sigma: Array) -> None:
     """Move powers of two between weights and log scales, which is exact; all arrays change."""
     m, d = w.shape
@@ -154,7 +154,7 @@ def rescale(a: Array, w: Array, sigma: Array) -> None:
         sigma[j] += exponent * LN2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def outputs(
     a: Array, w: Array, sigma: Array, mode: NDArray[Any], planes: Planes
 ) -> tuple[Array, Array, Array, float]:

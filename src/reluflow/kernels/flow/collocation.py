@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
 from reluflow.kernels.flow.transport import class_matrices, dot3, invert
+from reluflow.kernels.kernel import kernel
 
 MAX_ITERATIONS = 12
 
@@ -60,7 +60,7 @@ class Solved(NamedTuple):
     bend: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
     """Outputs (S, n) at the nodes of neurons carried by forces ``c`` (S, n) at the nodes.
 
@@ -118,7 +118,7 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
     return at_points(side, planes)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def at_points(side: Array, planes: Planes) -> Array:
     """Outputs (S, n) of the points from sums (S, 2, P) by side and plane."""
     stages, n = len(side), len(planes.owner)
@@ -130,7 +130,7 @@ def at_points(side: Array, planes: Planes) -> Array:
     return h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settled(size: float, previous: float, goal: float, rounding: float) -> bool:
     """Whether the residual that this change leaves is below the goal, or down to rounding.
 
@@ -143,14 +143,14 @@ def settled(size: float, previous: float, goal: float, rounding: float) -> bool:
     return size > 0.5 * previous and size <= 100.0 * rounding
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def eigen(kernel: Array, kappa: float) -> tuple[Array, Array]:
     """Eigenvalues (never negative) and eigenvectors of kappa times the kernel."""
     values, vectors = np.linalg.eigh(kappa * kernel)
     return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def linear_forces(c0: Array, values: Array, vectors: Array, times: Array) -> Array:
     """Forces at ``times`` if the kernel stayed as it is: exact for the last, linear phase."""
     n = len(c0)
@@ -163,7 +163,7 @@ def linear_forces(c0: Array, values: Array, vectors: Array, times: Array) -> Arr
     return forces
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rebent(bend: Array, nodes: Array, ratio: float) -> Array:
     """What the forecast misses in a step ``ratio`` times as long as one that missed ``bend``.
 
@@ -183,7 +183,7 @@ def rebent(bend: Array, nodes: Array, ratio: float) -> Array:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _blocks(values: Array, step: float, A: Array) -> Array:
     """Newton's matrix of each eigenvector, ``(I + H lambda A)^-1``."""
     stages = len(A)
@@ -197,7 +197,7 @@ def _blocks(values: Array, step: float, A: Array) -> Array:
     return blocks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> Solved:
     r"""Iterate on the forces at the nodes: ``c - kappa (y - out(c) - kinks) = 0``.
 
@@ -246,7 +246,7 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
     return Solved(0, out, c, guess.bend)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables: Tables) -> Solved:
     """Iterate on the outputs at the nodes: ``h - out(c(h)) - kinks = 0``.
 
@@ -288,7 +288,7 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
     return Solved(0, h, c, guess.bend)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _newton_matrix(system: System, step: float, h: Array, c: Array, A: Array) -> Array:
     """``I + H A (x) K J`` with the Jacobian of the shares at each node."""
     stages, n = h.shape
@@ -306,7 +306,7 @@ def _newton_matrix(system: System, step: float, h: Array, c: Array, A: Array) ->
     return matrix
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def defects(system: System, c: Array, to_start: Array) -> tuple[float, float, float]:
     """Return ``(defect, largest, fastest)`` of a solved step with forces ``c`` at the nodes.
 

@@ -8,13 +8,13 @@ the second sum is empty.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import ABOVE, SLIDE, Law, Planes, Rows
+from reluflow.kernels.kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forces(h: Array, planes: Planes, law: Law) -> Array:
     """Forces ``-dL/dh`` (S, n) at outputs ``h`` (S, n), in the clock of the loss."""
     if law.kappa > 0.0:
@@ -22,7 +22,7 @@ def forces(h: Array, planes: Planes, law: Law) -> Array:
     return shares(h, planes.y, law.logistic)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shares(h: Array, y: Array, logistic: bool) -> Array:
     """Forces ``y_i p_i`` (S, n) of a classification loss in its own clock; the p sum to one."""
     c = np.empty(h.shape)
@@ -45,7 +45,7 @@ def shares(h: Array, y: Array, logistic: bool) -> Array:
     return c
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_jacobian(h: Array, c: Array, y: Array, logistic: bool) -> Array:
     """The matrix ``-dc/dh`` (n, n) at outputs ``h`` (n,) with forces ``c``."""
     n = len(h)
@@ -62,7 +62,7 @@ def share_jacobian(h: Array, c: Array, y: Array, logistic: bool) -> Array:
     return jacobian
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def on_planes(c: Array, planes: Planes) -> tuple[Array, Array]:
     """Pulls of the planes, below and above, ``(low, high)`` (S, P), of forces ``c`` (S, n)."""
     stages, n = c.shape
@@ -78,7 +78,7 @@ def on_planes(c: Array, planes: Planes) -> tuple[Array, Array]:
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def spread(low: Array, high: Array, rows: Rows) -> Array:
     """Multipliers (C, S, P), ``g = sum_p f_p u_p`` of a class; on slides the projection's."""
     classes, size = rows.face.shape
@@ -99,7 +99,7 @@ def spread(low: Array, high: Array, rows: Rows) -> Array:
     return f
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pulls(f: Array, rows: Rows, U: Array) -> tuple[Array, Array]:
     """The vectors ``g`` (C, S, d) of multipliers and their products with the normals, (C, S, P)."""
     classes, stages, size = f.shape
@@ -113,7 +113,7 @@ def pulls(f: Array, rows: Rows, U: Array) -> tuple[Array, Array]:
     return flat.reshape(classes, stages, d), gam
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def speeds(c: Array, rows: Rows, planes: Planes) -> Array:
     """``|g|`` of each class in forces ``c`` (n,)."""
     low, high = on_planes(c.reshape(1, len(c)), planes)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import ABOVE, BRANCH, DIE, FLIP, SLIDE, Planes
 from reluflow.kernels.flow.planes import CROSSROADS, TIE, decide, is_alive, let_go, part_ways
+from reluflow.kernels.kernel import kernel
 
 # a velocity below this share of the largest is rounding
 STILL = 1e-12
@@ -53,7 +53,7 @@ class Event(NamedTuple):
     plane: int
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def note(log: Log, moment: float, neuron: int, plane: int, before: int, after: int) -> None:
     """Write one row; a list that is full counts on, so that the caller sees it."""
     k = log.used[0]
@@ -66,7 +66,7 @@ def note(log: Log, moment: float, neuron: int, plane: int, before: int, after: i
     log.used[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write(neuron: Neuron, before: NDArray[Any], planes: Planes, log: Log, moment: float) -> None:
     """List the changes of a row, and death."""
     for p in range(len(before)):
@@ -76,7 +76,7 @@ def _write(neuron: Neuron, before: NDArray[Any], planes: Planes, log: Log, momen
         note(log, moment, neuron.who, -1, 0, DIE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def meet(
     neuron: Neuron, on: NDArray[Any], arrival: Array, low: Array, high: Array, planes: Planes,
     log: Log, moment: float,
@@ -95,7 +95,7 @@ def meet(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def end_slide(
     neuron: Neuron, event: Event, low: Array, high: Array, planes: Planes, far: float, log: Log
 ) -> bool:
@@ -108,7 +108,7 @@ def end_slide(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def turn(neuron: Neuron, low: Array, high: Array, planes: Planes, log: Log, moment: float) -> None:
     """Apply a change of sign of the output weight in a slide: more than one way goes on."""
     before = neuron.row.copy()
@@ -118,7 +118,7 @@ def turn(neuron: Neuron, low: Array, high: Array, planes: Planes, log: Log, mome
     _write(neuron, before, planes, log, moment)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def planes_met(neuron: Neuron, where: int, speed: Array, slack: float) -> NDArray[Any]:
     """The planes the neuron is on when it reaches that of ``where``: those it slides on, too.
 

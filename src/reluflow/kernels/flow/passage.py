@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import Path, Tables
 from reluflow.kernels.flow.transport import dot2, slopes_alone
+from reluflow.kernels.kernel import kernel
 
 
 class Pull(NamedTuple):
@@ -43,7 +43,7 @@ class Passage(NamedTuple):
     mix: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def denominators(nodes: Array) -> Array:
     """What `weights_at` needs to know of the nodes."""
     scale = np.ones(len(nodes))
@@ -54,7 +54,7 @@ def denominators(nodes: Array) -> Array:
     return scale
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def weights_at(path: Path, tau: float, out: Array) -> None:
     """``out`` (K,): Lagrange polynomials of the nodes at ``tau``."""
     nodes = path.nodes
@@ -66,7 +66,7 @@ def weights_at(path: Path, tau: float, out: Array) -> None:
         out[k] = product
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(weights: Array, values: Array, out: Array) -> None:
     """``out = weights @ values``, values (K, .)."""
     for i in range(len(out)):
@@ -76,7 +76,7 @@ def combine(weights: Array, values: Array, out: Array) -> None:
             out[i] += weights[k] * values[k, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pull_on(w: Array, g: Array, push: Array) -> Pull:
     """Bundle the pulls (K, d) and their products on the weights ``w``."""
     knots = len(g)
@@ -89,7 +89,7 @@ def pull_on(w: Array, g: Array, push: Array) -> Pull:
     return Pull(g, push, along, products)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def passage(start: float, end: float, a: float, pull: Pull, path: Path, tables: Tables) -> Passage:
     """Carry an output weight from ``start`` to ``end``, shares of the step, by Gauss collocation.
 
@@ -121,7 +121,7 @@ def passage(start: float, end: float, a: float, pull: Pull, path: Path, tables: 
     return Passage(a, share, value, slope, mix)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def moment_of_flip(
     tau: float, start: float, a: float, pull: Pull, path: Path, tables: Tables
 ) -> float:

@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.box import box_weights
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE, Planes
+from reluflow.kernels.kernel import kernel
 
 # outcomes of a decision: as the rule says; the solution is not unique; planes depend on each other
 PLAIN, TIE, CROSSROADS = 0, 1, 2
@@ -34,7 +34,7 @@ DEPENDENT = 1e-13
 PARALLEL = 1e-12
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_alive(row: NDArray[Any], both: NDArray[Any]) -> bool:
     """Whether any force acts on a neuron: it slides, or some point is active."""
     for p in range(len(row)):
@@ -43,7 +43,7 @@ def is_alive(row: NDArray[Any], both: NDArray[Any]) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def independent(gram: Array, held: NDArray[Any]) -> bool:
     """Whether the normals of the planes ``held`` are linearly independent (Cholesky pivots)."""
     count = len(held)
@@ -62,7 +62,7 @@ def independent(gram: Array, held: NDArray[Any]) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def inverse_gram(gram: Array, held: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     """Inverse of the products of some normals (on their span if they depend), and whether not."""
     count = len(held)
@@ -77,7 +77,7 @@ def inverse_gram(gram: Array, held: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     return np.linalg.pinv(own, 1e-12), False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ray_of(
     face: NDArray[Any], planes: Planes, held: NDArray[Any], dual: Array, axis: Array
 ) -> bool:
@@ -115,7 +115,7 @@ def ray_of(
     return longest > 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _along(v: Array, planes: Planes, held: NDArray[Any], dual: Array) -> None:
     """Project a direction once more on the planes it lies in: the first time left rounding."""
     for q in range(len(held)):
@@ -124,7 +124,7 @@ def _along(v: Array, planes: Planes, held: NDArray[Any], dual: Array) -> None:
             v[r] -= off * dual[q, r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide(
     a: float, row: NDArray[Any], on: NDArray[Any], arrival: Array, low: Array, high: Array,
     gram: Array,
@@ -197,7 +197,7 @@ def decide(
     return outcome
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _direction(a: float, p: int, f: Array, low: Array, high: Array, gram: Array) -> float:
     """The velocity across plane p if those on its two sides agree, otherwise zero."""
     across = 0.0
@@ -208,7 +208,7 @@ def _direction(a: float, p: int, f: Array, low: Array, high: Array, gram: Array)
     return min(above, below) if below > 0.0 else min(max(above, below), 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def multipliers(low: Array, high: Array, row: NDArray[Any], gram: Array) -> Array:
     """The forces (P,) with ``g = sum_p f_p u_p`` in this row; on slides the projection's."""
     size = len(row)
@@ -229,7 +229,7 @@ def multipliers(low: Array, high: Array, row: NDArray[Any], gram: Array) -> Arra
     return f
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def let_go(
     a: float, row: NDArray[Any], plane: int, up: bool, low: Array, high: Array, gram: Array,
     far: float,
@@ -263,7 +263,7 @@ def let_go(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def part_ways(row: NDArray[Any], low: Array, high: Array, gram: Array) -> None:
     """End all slides of a neuron whose output weight changes sign: its planes now repel.
 
@@ -277,7 +277,7 @@ def part_ways(row: NDArray[Any], low: Array, high: Array, gram: Array) -> None:
             row[p] = ABOVE if (f[p] - middle) * (high[p] - low[p]) > 0.0 else BELOW
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def land(w: Array, on: NDArray[Any], planes: Planes) -> None:
     """Project one neuron on the planes ``on`` (bool); ``w`` is changed.
 
@@ -307,7 +307,7 @@ def land(w: Array, on: NDArray[Any], planes: Planes) -> None:
 HOVER, LOOKS = 307, 5
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hover(start: Array, base: Array, low: Array, high: Array, U: Array) -> Array:
     """Places (LOOKS, d) that descent with steps of one visits, from ``start``.
 

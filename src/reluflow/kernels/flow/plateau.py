@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
@@ -19,6 +18,7 @@ from reluflow.kernels.flow.neuron import Log, Neuron, meet, note, planes_met, tu
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land, multipliers, ray_of
 from reluflow.kernels.flow.roots import exit_boost
 from reluflow.kernels.flow.transport import balance_of, hold
+from reluflow.kernels.kernel import kernel
 
 # pulls are summed anew after this many crossings, or where one of them is this share of all; the
 # pre-activations more often
@@ -40,7 +40,7 @@ class Forces(NamedTuple):
     noise: float
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Array) -> None:
     """The pull ``g`` (d,) in a row and its products (P,) with the planes it does not slide on."""
     f = multipliers(forces.low, forces.high, row, planes.gram)
@@ -52,7 +52,7 @@ def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Ar
             push[p] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_event(
     neuron: Neuron, boost: Boost, push: Array, limit: float, planes: Planes, slack: float
 ) -> tuple[float, int]:
@@ -79,7 +79,7 @@ def _next_event(
     return best, where
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drift(
     neurons: Neurons, j: int, forces: Forces, planes: Planes, begin: float, span: float, log: Log
 ) -> float:
@@ -137,7 +137,7 @@ def drift(
     return moment if stopped else span
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _taken(neurons: Neurons, j: int) -> Neuron:
     """Neuron j as the automaton takes it: views, and its balance at the scale it has now."""
     balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
@@ -146,12 +146,12 @@ def _taken(neurons: Neurons, j: int) -> Neuron:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slack(neuron: Neuron) -> float:
     return ON_PLANE * np.sqrt(neuron.a[0] ** 2 + np.dot(neuron.w, neuron.w))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _vague(row: NDArray[Any], push: Array, forces: Forces) -> bool:
     """Whether rounding may be what is left of a pull, or a slide needs it summed anew."""
     for p in range(len(row)):
@@ -160,7 +160,7 @@ def _vague(row: NDArray[Any], push: Array, forces: Forces) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _recall(neurons: Neurons, j: int, g: Array, across: Array) -> None:
     """The part of ``w`` across the pull, at the scale of now; noted where it is not known."""
     if np.isnan(neurons.still_sigma[j]):
@@ -175,7 +175,7 @@ def _recall(neurons: Neurons, j: int, g: Array, across: Array) -> None:
         across[q] = neurons.still[j, q] * factor
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _move(
     neurons: Neurons, neuron: Neuron, boost: Boost, q: float, where: int, g: Array, push: Array,
     planes: Planes,
@@ -201,7 +201,7 @@ def _move(
     return max(shrink, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _on_planes(neuron: Neuron, where: int) -> None:
     """Products with the planes that a neuron is on are zero."""
     for p in range(len(neuron.z)):
@@ -209,7 +209,7 @@ def _on_planes(neuron: Neuron, where: int) -> None:
             neuron.z[p] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _note_flip(
     neurons: Neurons, neuron: Neuron, boost: Boost, moment: float, q: float, where: int, log: Log
 ) -> None:
@@ -220,7 +220,7 @@ def _note_flip(
             note(log, moment + flip / boost.speed, neuron.who, -1, 0, FLIP)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(
     neuron: Neuron, where: int, push: Array, forces: Forces, planes: Planes, moment: float, log: Log
 ) -> bool:
@@ -236,7 +236,7 @@ def _apply(
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_ray(row: NDArray[Any], planes: Planes) -> bool:
     """Whether what is across the pull stays so when the forces change."""
     held = np.flatnonzero(row == SLIDE)
@@ -250,7 +250,7 @@ def _is_ray(row: NDArray[Any], planes: Planes) -> bool:
     return ray_of(row, planes, held, dual, axis)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _rescaled(neuron: Neuron) -> float:
     """Move a power of two from a neuron to its log scale, exactly; returns the change of that."""
     top = abs(neuron.a[0])
@@ -266,7 +266,7 @@ def _rescaled(neuron: Neuron) -> float:
     return exponent * 0.6931471805599453
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replace(
     g: Array, push: Array, before: int, after: int, p: int, forces: Forces, planes: Planes
 ) -> None:
@@ -282,7 +282,7 @@ def _replace(
         push[k] += change * planes.gram[p, k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def drift_all(
     neurons: Neurons, moving: NDArray[Any], forces: Forces, planes: Planes, begin: Array,
     span: float, log: Log,
@@ -299,7 +299,7 @@ def drift_all(
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def any_below(a: Array, w: Array, sigma: Array, cid: NDArray[Any], level: float) -> bool:
     """Whether ``log(a^2 + |w|^2) + 2 sigma`` of some living neuron lies below ``level``."""
     m, d = w.shape

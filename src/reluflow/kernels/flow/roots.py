@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
+from reluflow.kernels.kernel import kernel
 
 NEVER = 1e308
 # the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
@@ -23,7 +23,7 @@ BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
 SPREAD = (1.0, 1.641, 1.215, 1.215, 1.641)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _halves(coefficients: Array, left: Array, right: Array) -> None:
     """Bernstein coefficients of the two halves of the interval (de Casteljau at 1/2)."""
     size = len(coefficients)
@@ -36,7 +36,7 @@ def _halves(coefficients: Array, left: Array, right: Array) -> None:
         left[r] = right[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
     """Value of a Bernstein polynomial on [0, 1] (de Casteljau)."""
     size = len(coefficients)
@@ -48,7 +48,7 @@ def _bernstein_value(coefficients: Array, tau: float, work: Array) -> float:
     return float(work[0])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
     """First point in (0, 1] where a Bernstein polynomial leaves the side ``sign``; 2.0 if none.
 
@@ -110,7 +110,7 @@ def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
     return 2.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_boundary(
     z: Array, row: NDArray[Any], speed: Array, step: float, path: Array, slack: float
 ) -> tuple[float, int]:
@@ -164,7 +164,7 @@ def first_boundary(
     return best, where
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_flip(a: float, slope: Array, step: float, path: Array) -> float:
     """First zero in (0, 1] of the output weight; 2.0 if none."""
     if a == 0.0:
@@ -178,7 +178,7 @@ def first_flip(a: float, slope: Array, step: float, path: Array) -> float:
     return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leaves_box(
     share: Array, force: Array, bernstein: Array, near: float, far: float
 ) -> tuple[float, bool]:
@@ -199,7 +199,7 @@ def leaves_box(
     return tau, up
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def exit_boost(z: float, across: float, xi: float, plus: float, sign: float) -> float:
     r"""Smallest boost ``q > 0`` at which a pre-activation leaves the side ``sign``; NEVER if none.
 

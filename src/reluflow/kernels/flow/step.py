@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
@@ -31,6 +30,7 @@ from reluflow.kernels.flow.transport import (
     slopes,
 )
 from reluflow.kernels.flow.walk import walk
+from reluflow.kernels.kernel import kernel
 
 
 class Begun(NamedTuple):
@@ -70,7 +70,7 @@ class Moved(NamedTuple):
     whole: bool
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def begin(
     a: Array, w: Array, sigma: Array, mode: NDArray[Any], still: Array, still_sigma: Array,
     planes: Planes, law: Law,
@@ -98,7 +98,7 @@ def begin(
     return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: Rows) -> None:
     """Hold the part of ``w`` across the ray of a class; forget it where there is no ray."""
     m, d = w.shape
@@ -118,7 +118,7 @@ def keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: R
             w[j, q] = along * rows.axis[k, q] + factor * still[j, q]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _leaving(
     f: Array, low: Array, high: Array, rows: Rows, tables: Tables, limits: Limits,
     sure: NDArray[Any],
@@ -148,7 +148,7 @@ def _leaving(
     return leaves
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _at_gauss(values: Array, to_gauss: Array) -> Array:
     """Values (C, S, .) at the Gauss nodes of what is known at the start and the Radau nodes."""
     classes, knots, n = values.shape
@@ -178,7 +178,7 @@ class Field(NamedTuple):
     leaves: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _field(
     system: System, low: Array, high: Array, step: float, tables: Tables, limits: Limits,
     sure: NDArray[Any],
@@ -192,7 +192,7 @@ def _field(
     return Field(f, g, push, f_gauss, g_gauss, _at_gauss(push, tables.to_gauss), matrices, leaves)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look(
     system: System, j: int, field: Field, path: Path, tables: Tables, slack: float, log: Log,
     slope: Array,
@@ -232,7 +232,7 @@ def _look(
     return tau
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def carry(
     system: System, c: Array, step: float, tables: Tables, limits: Limits, sure: NDArray[Any],
     patient: bool, log: Log,
@@ -301,7 +301,7 @@ def carry(
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _balanced_part(field: Field, rows: Rows, k: int) -> float:
     """The sum of the multipliers on the slides of class k."""
     total = 0.0
@@ -310,7 +310,7 @@ def _balanced_part(field: Field, rows: Rows, k: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _finish(a: Array, w: Array, system: System, j: int) -> None:
     """Put a neuron back on its planes and hold it to its invariants: rounding takes it off them."""
     neurons, rows = system.neurons, system.rows

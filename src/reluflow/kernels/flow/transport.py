@@ -16,12 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from reluflow.checks import Array
+from reluflow.kernels.kernel import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def invert(matrix: Array) -> None:
     """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
     size = matrix.shape[0]
@@ -56,7 +56,7 @@ def invert(matrix: Array) -> None:
 REORDER = {"reassoc", "contract"}
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def dot2(u: Array, j: int, v: Array, k: int) -> float:
     """``u[j] . v[k]``."""
     total = 0.0
@@ -65,7 +65,7 @@ def dot2(u: Array, j: int, v: Array, k: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def dot3(u: Array, c: int, s: int, v: Array, j: int) -> float:
     """``u[c, s] . v[j]``."""
     total = 0.0
@@ -74,7 +74,7 @@ def dot3(u: Array, c: int, s: int, v: Array, j: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def dot33(u: Array, c: int, s: int, r: int) -> float:
     """``u[c, s] . u[c, r]``."""
     total = 0.0
@@ -90,7 +90,7 @@ class Matrices(NamedTuple):
     inverse: Array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> Matrices:
     """The matrices of the classes with pulls ``g`` (C, S, d) at the nodes."""
     classes, stages, _ = g.shape
@@ -115,7 +115,7 @@ def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> Matrices:
     return Matrices(gg, inverse)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slopes(
     a: float,
     b: Array,
@@ -155,7 +155,7 @@ def slopes(
         out[1, k] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slopes_alone(
     a: float,
     b: Array,
@@ -190,7 +190,7 @@ def slopes_alone(
             slope[k] += step * A[k, r] * gg[k, r] * value[r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def eliminate(matrix: Array, x: Array) -> None:
     """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution."""
     size = len(x)
@@ -216,13 +216,13 @@ def eliminate(matrix: Array, x: Array) -> None:
         x[p] /= matrix[p, p]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def balance_of(sign: float, log_balance: float, sigma: float) -> float:
     """``a^2 - |w|^2`` of a neuron at log scale ``sigma``."""
     return 0.0 if sign == 0.0 else sign * np.exp(min(log_balance - 2.0 * sigma, 700.0))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hold(a: float, w: Array, balance: float) -> float:
     """Restore ``a^2 - |w|^2 = balance`` without cancellation; returns ``a``, changes ``w``.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
@@ -41,12 +40,13 @@ from reluflow.kernels.flow.passage import (
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import hold
+from reluflow.kernels.kernel import kernel
 
 # from so many planes on products with the Gram matrix cost more than with the normals
 CROWD = 100
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(g: Array, push: Array, k: int, f: float, p: int, planes: Planes) -> None:
     """Add ``f u_p`` to the pull at node k."""
     for r in range(g.shape[1]):
@@ -55,7 +55,7 @@ def _add(g: Array, push: Array, k: int, f: float, p: int, planes: Planes) -> Non
         push[k, r] += f * planes.gram[p, r]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bare(row: NDArray[Any], path: Path, planes: Planes) -> tuple[Array, Array]:
     """Pull and push of the planes that a neuron does not slide on."""
     f = np.zeros(path.low.shape)
@@ -69,7 +69,7 @@ def _bare(row: NDArray[Any], path: Path, planes: Planes) -> tuple[Array, Array]:
     return g, np.dot(f, planes.gram)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _balanced(
     g: Array, push: Array, held: NDArray[Any], normal: Array, planes: Planes
 ) -> tuple[Array, Array, Array]:
@@ -87,7 +87,7 @@ def _balanced(
     return g, push, rho
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_end(
     start: float, rho: Array, held: NDArray[Any], kept: int, path: Path, tables: Tables,
     limits: Limits,
@@ -120,7 +120,7 @@ def _first_end(
     return first
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_event(
     neuron: Neuron, start: float, pull: Pull, path: Path, tables: Tables, slack: float, log: Log
 ) -> tuple[Event, Passage]:
@@ -157,7 +157,7 @@ def next_event(
     return event, whole
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _go(
     neuron: Neuron, start: float, event: Event, pull: Pull, path: Path, tables: Tables, slack: float
 ) -> tuple[float, Passage]:
@@ -185,7 +185,7 @@ def _go(
     return end, moved
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _contribute(
     neuron: Neuron, start: float, end: float, first: bool, pull: Pull, path: Path, tables: Tables,
     kinks: Array,
@@ -209,7 +209,7 @@ def _contribute(
                 kinks[k, neuron.row[p], p] += weight * there.a * z
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _apply(
     neuron: Neuron, event: Event, felt: Array, path: Path, planes: Planes, limits: Limits,
     slack: float, log: Log,
@@ -245,14 +245,14 @@ def _apply(
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slack(neuron: Neuron, path: Path, limits: Limits) -> float:
     """Pre-activations below this are zero; an output weight that is not trained is no measure."""
     square = np.dot(neuron.w, neuron.w) + (0.0 if path.hidden else neuron.a[0] ** 2)
     return limits.on_plane * np.sqrt(square)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk(
     neuron: Neuron, path: Path, planes: Planes, tables: Tables, limits: Limits, log: Log,
     kinks: Array,
@@ -308,7 +308,7 @@ def walk(
     return start
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _replace(
     g: Array, push: Array, before: int, after: int, p: int, path: Path, planes: Planes
 ) -> None:

@@ -1,0 +1,136 @@
+"""Kernels: compiled functions, optimised as a whole where Python enters them.
+
+numba optimises every function, and makes machine code of it, before it links it into its callers,
+where the same code is optimised again: what lies ten calls deep is compiled ten times. Python
+enters few kernels. So a kernel has two faces: called from Python it is an ordinary function of
+numba, kept on disk; called from another kernel it is a *part*, code of LLVM that has not been
+optimised, without machine code and without an entrance for Python, which the kernel that Python
+entered is linked from and optimised with, once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.environment import lookup_environment
+
+
+class _Unset:
+    """The code generator of a part: it has no machine code whose environment could be set."""
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Nothing to do."""
+
+
+class _Part(JITCodeLibrary):  # type: ignore[misc]
+    """Code to be linked, neither optimised as a whole nor turned into machine code."""
+
+    _linked: Any = None
+
+    @property
+    def codegen(self) -> Any:
+        return _Unset()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        self._ensure_finalized()
+        return 0
+
+    def finalize(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def alone(self) -> Any:
+        """Its code, without that of the parts it calls."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """Its code with all that it calls, for functions of others."""
+        if self._linked is None:
+            self._linked = self.alone().clone()
+            for library in _called(self):
+                self._linked.link_in(_code_of(library), preserve=True)
+        return self._linked
+
+
+class _Whole(JITCodeLibrary):  # type: ignore[misc]
+    """Machine code with all its parts; their environments are set here, where their code is."""
+
+    def finalize(self) -> None:
+        for library in _called(self):
+            self._final_module.link_in(_code_of(library), preserve=True)
+        self._linking_libraries: list[Any] = []
+        super().finalize()
+
+    def _finalize_specific(self) -> None:
+        super()._finalize_specific()
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name)
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+def _called(library: Any) -> list[Any]:
+    """The libraries that this one calls, directly or through parts, each once."""
+    found: dict[Any, None] = {}  # in the order in which they were met
+    waiting = list(library._linking_libraries)
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found[one] = None
+            waiting.extend(one._linking_libraries if isinstance(one, _Part) else [])
+    return list(found)
+
+
+def _code_of(library: Any) -> Any:
+    return library.alone() if isinstance(library, _Part) else library._get_module_for_linking()
+
+
+class _Parts(Compiler):  # type: ignore[misc]
+    """Compiles a kernel for its callers."""
+
+    def define_pipelines(self) -> Any:
+        self.state.library = _Part(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class _Wholes(Compiler):  # type: ignore[misc]
+    """Compiles a kernel for Python; what numba itself adds is a part, too."""
+
+    def compile_extra(self, func: Any) -> Any:
+        codegen = self.state.targetctx.codegen()
+        codegen._library_class = _Part  # of this object, in place of that of its class
+        try:
+            return super().compile_extra(func)
+        finally:
+            del codegen._library_class
+
+    def define_pipelines(self) -> Any:
+        codegen = self.state.targetctx.codegen()
+        self.state.library = _Whole(codegen, self.state.func_id.func_qualname)
+        self.state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Compile a function when it is called, with options of `numba.njit`.
+
+    It runs without the interpreter's lock and is kept on disk.
+    """
+    if function is None:
+        return lambda given: kernel(given, **options)
+    whole = numba.njit(cache=True, nogil=True, pipeline_class=_Wholes, **options)(function)
+    if whole is function:  # numba is switched off
+        return function
+    bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    part = numba.njit(nogil=True, pipeline_class=_Parts, **bare, **options)(function)
+    whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
+    whole.part, part.whole = part, whole
+    return whole
+
+
+def is_ready(kernel: Any) -> bool:
+    """Whether a kernel has been compiled, or loaded, for Python or for another kernel."""
+    return bool(kernel.overloads or kernel.part.overloads)

@@ -1,0 +1,67 @@
+"""A kernel is compiled as a whole where Python enters it, as a part where another kernel does."""
+
+import numba
+import numpy as np
+import pytest
+from numba.core.caching import NullCache
+
+from reluflow.kernels.kernel import is_ready, kernel
+
+
+@kernel
+def inner(x):
+    if x.sum() < 0.0:
+        raise ValueError("below zero")
+    return 2.0 * x
+
+
+@kernel
+def middle(x):
+    return inner(x) + 1.0
+
+
+@kernel(fastmath={"reassoc"})
+def outer(x):
+    return middle(x).sum() + inner(x)[0]
+
+
+for function in (inner, middle, outer):
+    function._cache = NullCache()  # what another run left would hide what is compiled
+
+
+@numba.njit
+def a_users(x):
+    return outer(x) + 1.0
+
+
+def test_parts_have_no_machine_code_and_wholes_do():
+    assert not is_ready(outer)
+    x = np.arange(3.0)
+    assert outer(x) == 9.0
+    assert is_ready(inner)
+    assert not inner.overloads
+    assert not middle.overloads
+    (part,) = inner.part.overloads.values()
+    assert part.library.get_pointer_to_function(part.fndesc.llvm_func_name) == 0
+    np.testing.assert_array_equal(inner(x), [0.0, 2.0, 4.0])  # a part before, entered now
+    assert len(inner.overloads) == 1
+    np.testing.assert_array_equal(middle(x), [1.0, 3.0, 5.0])
+
+
+def test_an_exception_of_a_part_reaches_python():
+    with pytest.raises(ValueError, match="below zero"):
+        outer(-np.ones(2))
+
+
+def test_functions_of_numba_may_call_kernels_and_what_numba_added_for_them():
+    assert a_users(np.arange(3.0)) == 10.0
+
+    @numba.njit
+    def another(x):
+        return x.sum() + np.abs(x).max()
+
+    assert another(np.arange(3.0)) == 5.0
+
+
+def test_twins_in_python_stay():
+    assert outer.py_func(np.arange(3.0)) == 9.0
