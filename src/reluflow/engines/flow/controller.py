@@ -67,7 +67,7 @@ class Controller:
         self.problem, self.rtol, self.counters, self.log = problem, rtol, counters, log
         self.agenda = Agenda()
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
-        self.leaving: dict[int, tuple[float, Array]] = {}  # neurons whose rest ends in this step
+        self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
 
     def first_step(self) -> float:
@@ -123,7 +123,7 @@ class Controller:
         share = tolerances.CROSSINGS * self.rtol * problem.output_scale / float(np.sqrt(self.crowd))
         light = share / (tolerances.MISSED * problem.longest**2)
         unit = problem.law.force_scale if problem.is_square else 0.0
-        return coupled.limits_of(near, far, unit, light)
+        return coupled.limits_of(at, near, far, unit, light)
 
     def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:
         pulls = np.abs(at.c * self.problem.planes.length)
@@ -178,7 +178,7 @@ class Controller:
     def _leaves_rest(self, at: Start, stretch: Stretch) -> float:
         """When in the step the first of these can no longer rest, by bisection; 2.0: never.
 
-        The clock of that moment is noted, with the forces there that say where it goes.
+        The clock of that moment is noted.
         """
         leaves = 2.0
         known: dict[tuple[float, bytes], float] = {}  # neurons of one row go together
@@ -186,21 +186,20 @@ class Controller:
             a, row = float(at.state.a[j]), at.state.mode[j]
             key = float(np.sign(a)), row.tobytes()
             if key not in known:
-                known[key] = self._end_of_rest(a, row, stretch)
+                known[key] = self._end_of_rest(at, a, row, stretch)
             if known[key] <= 1.0:
-                there = _forces_at(stretch, known[key])
-                self.leaving[j] = at.state.clock + known[key] * stretch.step, there
+                self.leaving[j] = at.state.clock + known[key] * stretch.step
                 leaves = min(leaves, known[key])
         return leaves
 
-    def _end_of_rest(self, a: float, row: Modes, stretch: Stretch) -> float:
+    def _end_of_rest(self, at: Start, a: float, row: Modes, stretch: Stretch) -> float:
         """The share of a step at which a rest ends, by bisection; 2.0: it lasts."""
         if self._crossroads(a, stretch.c[-1]).rests(row):
             return 2.0
         low, high = 0.0, 1.0
         while (high - low) * stretch.boost > 0.1 * self.tol_event and high > 1e-14:
             middle = 0.5 * (low + high)
-            stays = self._crossroads(a, _forces_at(stretch, middle)).rests(row)
+            stays = self._crossroads(a, _forces_at(at, stretch, middle)).rests(row)
             low, high = (middle, high) if stays else (low, middle)
         return high
 
@@ -236,26 +235,34 @@ class Controller:
         resting = self.resting(at).tolist()
         if stopped or resting:
             c = self.problem.forces(end.outputs(self.problem))
+            tick = coupled.tick_of(at)
             for j in stopped:
-                redirect(self.problem, end, c, j, self.log, came_from=was)
+                redirect(self.problem, end, c, j, self.log, came_from=was, tick=tick)
             near = self.tol_event * stretch.step / max(stretch.boost, 1e-300)
             for j in resting:
-                if j in self.leaving and self.leaving[j][0] <= end.clock + near:
-                    redirect(self.problem, end, self.leaving[j][1], j, self.log)
+                # what the forces inside the step said is confirmed by those at its end: a neuron
+                # that left before its rest ends would be back at once
+                if self.leaving.get(j, np.inf) <= end.clock + near:
+                    held = self._crossroads(float(end.a[j]), c).rests(end.mode[j])
+                    if not held:
+                        redirect(self.problem, end, c, j, self.log)
         return Step(stretch, end)
 
 
-def _forces_at(stretch: Stretch, tau: float) -> Array:
-    """Forces at a share of a solved step."""
-    return np.asarray(tableau.lagrange_matrix(tableau.RADAU, np.array([tau]))[0] @ stretch.c)
+def _forces_at(at: Start, stretch: Stretch, tau: float) -> Array:
+    """Forces at a share of a solved step: a polynomial through those at its start, too."""
+    weights = tableau.lagrange_matrix(tableau.START_RADAU, np.array([tau]))[0]
+    return np.asarray(weights @ np.vstack([at.c, stretch.c]))
 
 
 def redirect(
-    problem: Problem, state: State, c: Array, j: int, log: EventLog, came_from: State | None = None
-) -> None:
+    problem: Problem, state: State, c: Array, j: int, log: EventLog,
+    came_from: State | None = None, tick: float = 0.0,
+) -> None:  # fmt: skip
     """Choose the modes of neuron j at the planes it is on, in forces ``c``; writes down the events.
 
-    It moved there from its place in ``came_from``, or else rests or starts there.
+    It moved there from its place in ``came_from``, or else rests or starts there. Of ``tick`` see
+    `kernels.flow.layout.Limits`.
     """
     planes = problem.planes
     row, w = state.mode[j], state.w[j]
@@ -267,6 +274,7 @@ def redirect(
     direction = a * (f @ planes.U) if came_from is not None else None
     # at the origin its own size is no measure of rounding: that from where it came is
     size = float((came_from or state).sizes(problem.hidden)[j])
+    size = max(size, tick * abs(a) / tolerances.ON_PLANE)
     on = row == SLIDE
     if np.abs(w).max() <= 100.0 * tolerances.ON_PLANE * size:
         on = np.ones_like(on)

@@ -78,10 +78,10 @@ class Crossroads:
             return way
         # to rest is a solution too. Descent that comes along a slide zigzags across its plane, and
         # does not pass the place in the direction of arrival: it goes from where it hovers
+        rest = Way(np.where(on, SLIDE, row).astype(np.int8), False, None)
         if direction is not None and (row[on] == SLIDE).any():
-            rest = Way(np.where(on, SLIDE, row).astype(np.int8), False, None)
             return self._way_out(row, on, direction) or rest
-        return way._replace(unique=False)
+        return way._replace(unique=False) if self._leaves(way, on) else rest
 
     def _turn(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """The same, if a neuron that comes back once rests."""

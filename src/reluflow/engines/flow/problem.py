@@ -25,6 +25,8 @@ SAME_PLANE = 1e-15
 CROWD, CROWD_OF_CLASSES = 200, 100
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
+# coordinates below this share of a neuron are rounding of the change of basis
+ROUNDED = 2e-15
 
 
 class Problem:
@@ -123,18 +125,34 @@ def _balances(problem: Problem) -> tuple[Array, Array]:
     """Sign and log-size of ``a^2 - |w|^2`` of each neuron, in the coordinates of the solver.
 
     It never changes. A neuron whose two layers agree to rounding is balanced. The part of a neuron
-    outside the span of the points never moves, so it counts on the other side.
+    outside the span of the points never moves: it is left out, and is all that is left of the
+    balance of a balanced neuron.
     """
     net, units = problem.net, problem.units
     W = np.ldexp(net.mantissa.W, -units.hidden)
     norms = np.linalg.norm(W, axis=1)
     shift = np.exp(np.clip(net.log_scale_out - net.log_scale, -700.0, 700.0))
     a = np.ldexp(np.abs(net.mantissa.a) * shift, -units.output)
-    gap = np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
+    gap = _gap(a, norms)
     if problem.basis is not None:
-        inside = W @ problem.basis
-        outside = W - inside @ problem.basis.T
-        gap = gap + np.einsum("jd,jd->j", outside, outside)
+        w, outside = split(W, problem.basis)
+        whole = np.einsum("jd,jd->j", outside, outside)
+        gap = np.where(gap == 0.0, whole, _gap(a, np.linalg.norm(w, axis=1)))
     with np.errstate(divide="ignore"):
         size = np.log(np.abs(gap)) + 2.0 * net.log_scale
     return np.sign(gap), size
+
+
+def _gap(a: Array, norms: Array) -> Array:
+    """``a^2 - |w|^2``, zero where the two agree to rounding."""
+    return np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
+
+
+def split(W: Array, basis: Array) -> tuple[Array, Array]:
+    """Coordinates (m, r) of weights in the span of the points, and what is outside of it (m, d).
+
+    A coordinate at the rounding of the product is zero: the neuron would grow out of it.
+    """
+    w = W @ basis
+    w[np.abs(w) <= ROUNDED * np.linalg.norm(W, axis=1)[:, None]] = 0.0
+    return np.ascontiguousarray(w), W - w @ basis.T

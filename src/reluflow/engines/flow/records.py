@@ -116,11 +116,13 @@ def times_of(problem: Problem, states: list[State]) -> tuple[Array, Array]:
 
 def stack(problem: Problem, states: list[State]) -> dict[str, NDArray[Any]]:
     """The arrays of a run's records, in the units of the data but for what the solver restarts."""
-    net, units = problem.net, problem.units
-    scale = np.stack([state.sigma for state in states])
+    net = problem.net
+    a, W, scale = (
+        np.stack(part) for part in zip(*(s.weights(problem) for s in states), strict=True)
+    )
     out = {
-        "a": np.ldexp(np.stack([state.a for state in states]), units.output),
-        "W": np.stack([state.hidden_weights(problem) for state in states]),
+        "a": a,
+        "W": W,
         "log_scale": scale,
         "log_scale_out": scale.copy(),
         "mode": np.stack([to_points(state.mode, problem.planes) for state in states]),

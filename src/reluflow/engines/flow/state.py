@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.problem import Problem, split
 from reluflow.engines.flow.tolerances import ON_PLANE
 from reluflow.kernels.flow.classes import outputs
 from reluflow.kernels.flow.layout import ABOVE, SLIDE, Planes
 from reluflow.network import Network
 
 Modes = NDArray[np.int8]
+# so many e-folds fit into the range of floats, with room for the weights themselves
+BELOW = 600.0
+
+
+class Weights(NamedTuple):
+    """Output weights (m,), hidden weights (m, d) and log scales (m,) in the units of the data."""
+
+    a: Array
+    W: Array
+    sigma: Array
 
 
 @dataclass
@@ -58,19 +69,29 @@ class State:
         """Network outputs (n,): each neuron counts where its mode says active."""
         return np.asarray(outputs(self.a, self.w, self.sigma, self.mode, problem.planes)[2])
 
-    def hidden_weights(self, problem: Problem) -> Array:
-        """Hidden weights (m, d) in the coordinates and units of the data, without their scale."""
+    def weights(self, problem: Problem) -> Weights:
+        """Weights in the coordinates and units of the data, and their log scales.
+
+        A neuron that shrank far below the part of it outside the span of the points, which never
+        moves, is given at the scale of that part.
+        """
+        a, sigma = self.a, self.sigma
         W = self.w if problem.basis is None else self.w @ problem.basis.T
         if self.rest is not None:
-            W = W + self.rest * np.exp(self.rest_sigma - self.sigma)[:, None]
-        return np.ldexp(W, problem.units.hidden)
+            left = self.rest.any(axis=1)
+            below = np.where(left & (self.rest_sigma - sigma > BELOW), self.rest_sigma - sigma, 0.0)
+            sigma, shrunk = sigma + below, np.exp(-below)
+            a, W = a * shrunk, W * shrunk[:, None]
+            factor = np.exp(np.where(left, self.rest_sigma - sigma, 0.0))
+            W = W + self.rest * factor[:, None]
+        return Weights(np.ldexp(a, problem.units.output), np.ldexp(W, problem.units.hidden), sigma)
 
     def network(self, problem: Problem) -> Network:
         """The state as a Network in the coordinates and units of the data."""
-        net, W = problem.net, self.hidden_weights(problem)
+        net, whole = problem.net, self.weights(problem)
         if problem.hidden:
-            return Network(net.mantissa.a, W, self.sigma, log_scale_out=net.log_scale_out)
-        return Network(np.ldexp(self.a, problem.units.output), W, self.sigma)
+            return Network(net.mantissa.a, whole.W, whole.sigma, log_scale_out=net.log_scale_out)
+        return Network(*whole)
 
 
 def start(problem: Problem) -> State:
@@ -96,11 +117,7 @@ def start(problem: Problem) -> State:
 
 def state_of(problem: Problem, a: Array, W: Array, sigma: Array) -> State:
     """The state of neurons in the units of the solver at time zero, modes by their signs."""
-    w, rest = W, None
-    if problem.basis is not None:
-        w = W @ problem.basis
-        rest = W - w @ problem.basis.T
-    w = np.ascontiguousarray(w)
+    w, rest = (np.ascontiguousarray(W), None) if problem.basis is None else split(W, problem.basis)
     m = len(a)
     state = State(
         a, w, sigma, np.zeros((m, len(problem.planes.U)), np.int8), np.zeros_like(w),

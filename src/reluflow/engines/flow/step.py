@@ -32,7 +32,7 @@ from reluflow.engines.flow import tableau
 from reluflow.engines.flow.clock import log_elapsed, log_slowness
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED
+from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED, TICKS
 from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
@@ -310,9 +310,15 @@ def outputs(at: Start, c: Array, step: float) -> Array:
     return np.asarray(kernel.node_outputs(c, _system(at), step, tableau.RADAU_A))
 
 
-def limits_of(near: float, far: float, unit: float, light: float) -> Limits:
+def limits_of(at: Start, near: float, far: float, unit: float, light: float) -> Limits:
     """The limits of a step: ends of slides, and the size of light neurons at boost one."""
-    return Limits(ON_PLANE, near, far, unit, light, LATE * light, 1.0)
+    return Limits(ON_PLANE, tick_of(at), near, far, unit, light, LATE * light, 1.0)
+
+
+def tick_of(at: Start) -> float:
+    """What is zero of hidden weights that alone are trained, over the output weight."""
+    moved = at.fastest * float(np.spacing(at.state.clock))
+    return TICKS * moved if at.problem.hidden else 0.0
 
 
 def clock_error(at: Start, h: Array, step: float) -> float:

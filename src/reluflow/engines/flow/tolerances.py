@@ -7,6 +7,8 @@ from __future__ import annotations
 
 # a pre-activation this far below |(a, w)| is on the plane: rounding of the projection onto it
 ON_PLANE = 1e-13
+# ... or, if only hidden weights are trained, what it moves in so many of the clock's smallest steps
+TICKS = 4.0
 # an event that a step must end at is reached to this share of rtol, an angle; not below rounding
 EVENT, EVENT_FLOOR = 0.01, 1e-12
 # a slide ended when its weight was outside [0, 1] by this share of rtol; not below rounding

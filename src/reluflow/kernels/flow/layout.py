@@ -116,7 +116,9 @@ class Path(NamedTuple):
 class Limits(NamedTuple):
     """What counts as zero, and which events a step may pass over; see `engines.flow.tolerances`.
 
-    A pre-activation below ``on_plane`` times the size of the neuron is zero. The weight of a slide
+    A pre-activation below ``on_plane`` times the size of the neuron is zero, and one below ``tick``
+    times its output weight, what a neuron moves while the clock ticks once, if that is not trained:
+    then it comes to the origin, where its size is no measure. The weight of a slide
     has left [0, 1] if it comes to be outside by ``far``, and did so when it was outside by ``near``
     (shares of the forces, at least of ``unit``). Neurons whose size times the square of the boost
     is below ``light`` may have events inside a step; the same for the share of the step after their
@@ -124,6 +126,7 @@ class Limits(NamedTuple):
     """
 
     on_plane: float
+    tick: float
     near: float
     far: float
     unit: float

@@ -261,8 +261,9 @@ def carry(
     kinks = np.zeros((stages, 2, size))
     slope, weighs = np.empty((2, stages)), np.zeros(m)
     firm = Limits(
-        limits.on_plane, limits.near, limits.near, 0.0, limits.light, limits.late, limits.tail
-    )
+        limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
+        limits.tail,
+    )  # fmt: skip
     whole = True
     for j in range(m):
         k = rows.cid[j]
@@ -271,6 +272,7 @@ def carry(
         square = dot2(neurons.w, j, neurons.w, j)
         full = neurons.a[j] ** 2 + square
         slack = limits.on_plane * np.sqrt(square if hidden else full)
+        slack += limits.tick * abs(neurons.a[j])
         if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
             slack += limits.on_plane * abs(neurons.a[j]) * step * _balanced_part(field, rows, k)
         first[j] = _look(system, j, field, path, tables, slack, log, slope)

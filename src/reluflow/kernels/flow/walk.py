@@ -232,12 +232,8 @@ def _apply(
         for p in range(size):
             speed[p] *= neuron.a[0]
         on = planes_met(neuron, event.plane, speed, slack)
-        # exactly on the plane: the next part must not find the same crossing again
-        here = np.zeros(size, np.bool_)
-        here[event.plane] = True
-        land(neuron.w, here, planes)
+        land(neuron.w, on, planes)  # exactly: the next part must not find the same crossing again
         if not meet(neuron, on, speed, low, high, planes, log, event.moment):
-            land(neuron.w, on, planes)
             return False
     else:
         far = limits.far * max(limits.unit, np.abs(high).max())
@@ -249,7 +245,7 @@ def _apply(
 def _slack(neuron: Neuron, path: Path, limits: Limits) -> float:
     """Pre-activations below this are zero; an output weight that is not trained is no measure."""
     square = np.dot(neuron.w, neuron.w) + (0.0 if path.hidden else neuron.a[0] ** 2)
-    return limits.on_plane * np.sqrt(square)
+    return limits.on_plane * np.sqrt(square) + limits.tick * abs(neuron.a[0])
 
 
 @kernel
