@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.engines.flow import riders, tableau, tolerances
 from reluflow.engines.flow import step as coupled
-from reluflow.engines.flow import tableau, tolerances
 from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
@@ -76,6 +76,20 @@ class Controller:
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
+        ride = riders.riders(at, self.rtol)
+        if not ride.any():
+            return self._advance(at, limit)
+        others = coupled.begin_at(self.problem, riders.without(at.state, ride))
+        for _ in range(TRIES):
+            step = self._advance(others, limit)
+            end = riders.carried(at, ride, step.stretch, step.end, self.rtol)
+            if end is not None:
+                return Step(step.stretch, end)
+            self.log.drop()
+            limit = 0.5 * step.stretch.step
+        raise StepFailedError(f"neurons grow too fast at clock {at.state.clock:.6g}")
+
+    def _advance(self, at: Start, limit: float) -> Step:
         limits = self.limits(at)
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)

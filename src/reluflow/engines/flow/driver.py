@@ -99,7 +99,8 @@ class Flow:
                 self.problem, at, self.rtol
             )
             if self.plateau.endless:
-                limit = Limit(Status.STATIONARY, 0.0)
+                # what is rest to rounding may be the slow growth of a margin
+                limit = Limit(Status.STATIONARY, 0.0 if self.problem.is_square else np.inf)
             ending = self._ending(at, limit, watch.seconds())
             if ending is not None:
                 return ending

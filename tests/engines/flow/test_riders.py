@@ -1,0 +1,57 @@
+"""Balanced neurons along one line, far below the tolerance: exact in steps of any length."""
+
+import numpy as np
+import pytest
+
+import reluflow as rf
+from reluflow.engines.flow import riders
+
+X = np.array([[-1.0], [1.0], [2.0]])
+LEFT = -1.0  # the label of the point that only neurons below zero see
+
+
+def network(log_scale):
+    """One neuron for each side that counts, and one for each far below any tolerance.
+
+    The small one on the left shrinks while the point there wants less than nothing of it.
+    """
+    return rf.Network([-1.0, 1.0, 1.0, 1.0], [[-1.0], [1.0], [-1.0], [1.0]], log_scale)
+
+
+def run(labels, t_end, **options):
+    net = network([-1.0, -1.0, -300.0, -300.0])
+    return rf.flow(rf.Dataset(X, labels), net, loss="exponential", t_end=t_end, **options)
+
+
+@pytest.mark.parametrize("t_end", [5.0, 60.0])
+def test_riders_go_where_they_go_in_short_steps(monkeypatch, t_end):
+    labels = np.array([LEFT, 1.0, -1.0])
+    ride = run(labels, t_end)
+    monkeypatch.setattr(riders, "FAR", np.inf)
+    walk = run(labels, t_end)
+    assert ride.stats["steps"] <= walk.stats["steps"]
+    np.testing.assert_allclose(ride.final.a, walk.final.a, rtol=1e-6, atol=1e-12)
+    sizes = [end.log_scale + np.log(np.abs(end.mantissa.a)) for end in (ride.final, walk.final)]
+    np.testing.assert_allclose(sizes[0], sizes[1], rtol=1e-7)
+    assert sizes[0][2] < -300.0  # it has shrunk
+
+
+def test_a_rider_changes_by_the_integral_of_its_pull():
+    """On the left one point with margin q pulls at exp(-q): both neurons there change by log a."""
+    data = rf.Dataset([[-1.0]], [LEFT])
+    net = rf.Network([-1.0, 1.0], [[-1.0], [-1.0]], [0.0, -300.0])
+    end = rf.flow(data, net, loss="exponential", t_end=1e6).final
+    grown = np.log(np.abs(end.a[0]))
+    shrunk = end.log_scale[1] + np.log(end.mantissa.a[1]) + 300.0
+    assert grown > 0.5
+    assert shrunk == pytest.approx(-grown, rel=1e-7)
+
+
+def test_a_loss_that_tends_to_a_positive_value_is_followed_to_the_end():
+    """The class on the left is fitted better and better, the right cannot be."""
+    data = rf.Dataset([[-1.0], [1.0], [1.5]], [LEFT, 1.0, -1.0])
+    net = rf.Network([-1.0, 1.0, 1.0], [[-1.0], [1.0], [-1.0]], [-1.0, -1.0, -900.0])
+    ended = rf.flow(data, net, loss="exponential", max_seconds=60.0)
+    assert ended.status == "stationary"
+    assert np.isinf(ended.limit_error)  # the weights have no limit
+    assert ended.stats["steps"] < 300
