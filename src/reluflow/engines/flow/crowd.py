@@ -82,10 +82,12 @@ class Crowd:
         counters = self.controller.counters
         wanted = at.state.step
         step = min(wanted, limit)
+        growth = GROWTH
         for _ in range(TRIES):
             tried, worst = self._try(at, step)
             if tried is None:
                 counters.rejected += 1
+                growth = 1.0  # kinks come in bursts: the next step would be refused as well
                 factor = SAFETY / worst if np.isfinite(worst) else 0.0
                 step = wanted = step * max(SHRINK, factor)
                 continue
@@ -96,7 +98,7 @@ class Crowd:
             if stopped < 1.0 - 1e-12:  # at a crossroads: the step ends there
                 step *= stopped
                 continue
-            fitting = step * min(GROWTH, SAFETY / max(worst, 1e-10))
+            fitting = step * min(growth, SAFETY / max(worst, 1e-10))
             following = max(wanted, fitting) if step < wanted else fitting
             return self.controller.accept(at, tried, following)
         return self.controller.advance(at.whole, limit)  # a crossroads just ahead

@@ -15,9 +15,10 @@ from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import Modes
 from reluflow.engines.flow.step import Start
-from reluflow.kernels.flow.layout import SLIDE
+from reluflow.kernels.flow.layout import SLIDE, Rows
 
 Mask = NDArray[np.bool_]
+Indices = NDArray[np.int64]
 
 # Dormand and Prince (1980): nodes, stages, the fifth order and its difference to the fourth
 NODES = np.array([0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
@@ -61,11 +62,21 @@ class Field:
         planes = problem.planes
         self.positive = planes.length > 0.0
         self.one_each = len(planes.U) == problem.n and bool(self.positive.all())
+        self.start: Start | None = None  # the last start, and what its steps share
+        self.slides: tuple[Indices, Indices] = (np.empty(0, np.int64), np.empty(0, np.int64))
+        self.first: Stage | None = None
+
+    def begin(self, at: Start) -> Stage:
+        """The stage at the start, found once for all steps that are tried from there."""
+        if self.first is None or self.start is not at:
+            self.start, self.slides = at, slides_of(at.classes)
+            self.first = self.stage(at, at.state.a, at.state.w)
+        return self.first
 
     def stages(self, at: Start, step: float) -> list[Stage]:
         """All stages of a step; the last is its end."""
         a0, w0 = at.state.a, at.state.w
-        stages = [self.stage(at, a0, w0)]
+        stages = [self.begin(at)]
         for row in STAGES:
             a, w = a0.copy(), w0.copy()
             for share, stage in zip(row, stages, strict=True):
@@ -87,10 +98,9 @@ class Field:
         if held.any():
             pull[held] = 0.0
         g = pull @ planes.U
-        for k in np.flatnonzero(rows.begin[1:] > rows.begin[:-1]).tolist():
-            members = rows.cid == k
-            inside = slice(rows.begin[k], rows.begin[k + 1])
-            g[members] -= (g[members] @ planes.U[rows.plane[inside]].T) @ rows.dual[inside]
+        neuron, slide = self.slides
+        off = np.einsum("sd,sd->s", g[neuron], planes.U[rows.plane[slide]])
+        np.subtract.at(g, neuron, off[:, None] * rows.dual[slide])
         da = np.zeros_like(a) if self.problem.hidden else np.einsum("jd,jd->j", w, g)
         return Stage(a, w, above, h, c, high - low, da, a[:, None] * g)
 
@@ -139,6 +149,14 @@ class Field:
         h.append(last.h)
         outputs = np.stack(h)
         return outputs, np.stack([self.problem.forces(row) for row in h])
+
+
+def slides_of(rows: Rows) -> tuple[Indices, Indices]:
+    """Pairs of a neuron and one of the slides of its class."""
+    counts = np.where(rows.cid >= 0, np.diff(rows.begin, append=rows.begin[-1])[rows.cid], 0)
+    neuron = np.repeat(np.arange(len(rows.cid)), counts)
+    rank = np.arange(len(neuron)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return neuron, rows.begin[rows.cid[neuron]] + rank
 
 
 def rate(stages: list[Stage]) -> float:

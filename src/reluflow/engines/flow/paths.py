@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.explicit import NODES
+from reluflow.kernels.flow.roots import moments
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -24,7 +25,6 @@ PARABOLA = np.zeros((3, 4))
 PARABOLA[:, [0, 2, 3]] = np.linalg.inv(np.vander([0.0, 0.8, 1.0], increasing=True))
 ROUGH_RISE = PARABOLA / np.arange(1, 4)[:, None]
 GRID = np.linspace(0.0, 1.0, 17)[1:]
-BISECTIONS = 32
 
 
 class Paths(NamedTuple):
@@ -58,12 +58,8 @@ class Paths(NamedTuple):
         return np.asarray((self.start + value > 0.0) == self.up)
 
     def moment(self, low: Array, high: Array, rise: Array = RISE) -> Array:
-        """Where they come to the other side, between ``low`` and ``high``, by bisection."""
-        for _ in range(BISECTIONS):
-            middle = 0.5 * (low + high)
-            there = self.beyond(middle, rise)
-            low, high = np.where(there, low, middle), np.where(there, middle, high)
-        return high
+        """Where they come to the other side, between ``low`` and ``high``."""
+        return np.asarray(moments(self.start, self.step * (rise @ self.speeds), self.up, low, high))
 
     def at(self, t: Array) -> tuple[Array, Array]:
         """Speeds and jumps at shares ``t`` (E,) of the step."""

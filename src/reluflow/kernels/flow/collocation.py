@@ -18,6 +18,8 @@ from reluflow.kernels.flow.transport import class_matrices, dot3, invert
 from reluflow.kernels.kernel import kernel
 
 MAX_ITERATIONS = 12
+# points whose shares answer a change of the outputs by less are no part of Newton's matrix
+SOFT = 0.01
 
 
 class System(NamedTuple):
@@ -258,15 +260,14 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
     n, stages = len(system.h), len(tables.radau)
     slope = np.dot(system.kernel, system.c)
     forecast = np.empty((stages, n))
-    block = np.zeros((n, n))
-    if stiff:
-        block = np.dot(system.kernel, share_jacobian(system.h, system.c, y, logistic))
     for k in range(stages):
         ahead = step * tables.radau[k]
-        rise = ahead * slope
+        rise = (ahead * slope).reshape(1, n)
         if stiff:
-            rise = np.linalg.solve(np.eye(n) + ahead * block, rise)
-        forecast[k] = system.h + rise
+            here = np.full((1, 1), 1.0)
+            at, c0 = system.h.reshape(1, n), system.c.reshape(1, n)
+            rise = _newton(system, ahead, at, c0, here, rise)
+        forecast[k] = system.h + rise[0]
     h = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
     c = h
     previous = np.inf
@@ -276,8 +277,7 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
         if not np.all(np.isfinite(change)):
             break
         if stiff:
-            matrix = _newton_matrix(system, step, h, c, tables.radau_a)
-            change = np.linalg.solve(matrix, change.reshape(stages * n)).reshape(stages, n)
+            change = _newton(system, step, h, c, tables.radau_a, change)
         h += change
         size = np.abs(change).max()
         if settled(size, previous, guess.goal, system.rounding):
@@ -289,21 +289,40 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
 
 
 @kernel
-def _newton_matrix(system: System, step: float, h: Array, c: Array, A: Array) -> Array:
-    """``I + H A (x) K J`` with the Jacobian of the shares at each node."""
+def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Array) -> Array:
+    r"""Solve ``(I + H A (x) K J) x = rhs`` (S, n) with the Jacobian J of the shares at each node.
+
+    With :math:`u_k = J_k x_k` it is ``(I + H A (x) J K) u = J rhs``, in which points with a small
+    share have no part: late in training few are left. What is left out is at most `SOFT` of a
+    change, and the iteration mends it.
+    """
     stages, n = h.shape
-    matrix = np.empty((stages * n, stages * n))
-    for q in range(stages):
-        jacobian = share_jacobian(h[q], c[q], system.planes.y, system.law.logistic)
-        block = np.dot(system.kernel, jacobian)
+    y, logistic = system.planes.y, system.law.logistic
+    part = np.zeros(n, np.bool_)
+    for i in range(n):
+        rate = step * np.abs(system.kernel[i]).sum()
         for k in range(stages):
+            part[i] = part[i] or rate * abs(c[k, i]) > SOFT
+    held = np.flatnonzero(part)
+    count = len(held)
+    if count == 0:
+        return rhs
+    own = system.kernel[held][:, held]
+    matrix, right = np.empty((stages * count, stages * count)), np.empty(stages * count)
+    for k in range(stages):
+        jacobian = share_jacobian(h[k][held], c[k][held], y[held], logistic)
+        block = np.dot(jacobian, own)
+        right[k * count : (k + 1) * count] = np.dot(jacobian, rhs[k][held])
+        for q in range(stages):
             f = step * A[k, q]
-            for i in range(n):
-                for r in range(n):
-                    matrix[k * n + i, q * n + r] = f * block[i, r]
-    for k in range(stages * n):
+            for i in range(count):
+                for r in range(count):
+                    matrix[k * count + i, q * count + r] = f * block[i, r]
+    for k in range(stages * count):
         matrix[k, k] += 1.0
-    return matrix
+    u = np.linalg.solve(matrix, right).reshape(stages, count)
+    answer: Array = rhs - step * np.dot(A, np.dot(u, system.kernel[held]))
+    return answer
 
 
 @kernel

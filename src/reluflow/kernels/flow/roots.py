@@ -16,6 +16,8 @@ from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.kernel import kernel
 
 NEVER = 1e308
+# of Newton's method or bisection, for moments to the rounding of the step
+TURNS = 14
 # the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
 # coefficients below these; the tests compare them with the table
 BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
@@ -229,3 +231,31 @@ def exit_boost(z: float, across: float, xi: float, plus: float, sign: float) -> 
         else:
             zeta = (slope + root) / (-2.0 * alpha)
     return NEVER if zeta >= NEVER else np.log1p(zeta)
+
+
+@kernel
+def moments(start: Array, rises: Array, up: NDArray[Any], low: Array, high: Array) -> Array:
+    """Where ``start + t p(t)`` (E,), p with coefficients ``rises`` (K, E), comes to its other side.
+
+    That is above zero where ``up``; it is there at ``high`` and not at ``low``. Newton's method,
+    and bisection where that would leave the bracket.
+    """
+    out = high.copy()
+    for e in range(len(start)):
+        left, right = low[e], high[e]
+        t = 0.5 * (left + right)
+        for _ in range(TURNS):
+            value, slope = 0.0, 0.0
+            for k in range(len(rises) - 1, -1, -1):
+                slope = slope * t + value
+                value = value * t + rises[k, e]
+            slope = slope * t + value
+            value = start[e] + value * t
+            if (value > 0.0) == up[e]:
+                right = t
+            else:
+                left = t
+            better = t - value / slope if slope != 0.0 else left
+            t = better if left < better < right else 0.5 * (left + right)
+        out[e] = right
+    return out
