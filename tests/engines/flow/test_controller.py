@@ -108,7 +108,7 @@ def test_a_step_that_cannot_be_solved_fails_with_its_reason(monkeypatch):
     controller, at = begun()
     nothing = coupled.Attempt(None, None, np.empty((0, 5)))
     monkeypatch.setattr(coupled, "attempt", lambda *_: nothing)
-    with pytest.raises(StepFailedError, match="could not be completed"):
+    with pytest.raises(StepFailedError, match="meets the tolerance"):
         controller.advance(at, np.inf)
 
 

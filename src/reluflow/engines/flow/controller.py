@@ -104,6 +104,11 @@ class Controller:
             longer = tried.stretch
             if tried.moved is None:
                 step = wanted = self._reject(tried, step)
+                if at.state.clock + step == at.state.clock:
+                    raise StepFailedError(
+                        f"no step at clock {at.state.clock:.6g} meets the tolerance: at a log-loss "
+                        f"of {at.log_loss:.3g} the forces are known to rounding only"
+                    )
                 continue
             assert tried.stretch is not None
             self.counters.evaluations += tried.stretch.iterations
@@ -142,7 +147,9 @@ class Controller:
     def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:
         pulls = np.abs(at.c * self.problem.planes.length)
         rate = max(at.fastest, float(pulls.max()), boost_rate)
-        return self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
+        reach = self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
+        # what was expected now lies behind: a step has to move the clock
+        return max(reach, 2.0 * float(np.spacing(at.state.clock)))
 
     def _quiet(self, at: Start) -> float:
         """The step over which rounding of the forces stays far below the tolerance.

@@ -25,7 +25,7 @@ SAME_PLANE = 1e-15
 CROWD, CROWD_OF_CLASSES = 200, 100
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
-# coordinates below this share of a neuron are rounding of the change of basis
+# coordinates below this share of the terms they are sums of are rounding
 ROUNDED = 2e-15
 
 
@@ -154,5 +154,5 @@ def split(W: Array, basis: Array) -> tuple[Array, Array]:
     A coordinate at the rounding of the product is zero: the neuron would grow out of it.
     """
     w = W @ basis
-    w[np.abs(w) <= ROUNDED * np.linalg.norm(W, axis=1)[:, None]] = 0.0
+    w[np.abs(w) <= ROUNDED * (np.abs(W) @ np.abs(basis))] = 0.0
     return np.ascontiguousarray(w), W - w @ basis.T

@@ -203,7 +203,7 @@ def attempt(
             return Attempt(None, None, rows)
         error, boost = (stretch.error, stretch.boost) if stretch else _error(at, solved, step, rtol)
         stretch = Stretch(step, solved.h, solved.c, error, boost, solved.iterations, solved.bend)
-        if error > 1.0:
+        if not error <= 1.0:  # also where it is not a number
             return Attempt(stretch, None, rows)
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
         limits_now = limits._replace(light=bound, late=LATE * bound, tail=tail)

@@ -17,7 +17,7 @@ from reluflow.kernels.flow.layout import ABOVE, FLIP, SLIDE, Neurons, Planes
 from reluflow.kernels.flow.neuron import Log, Neuron, meet, note, planes_met, turn
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land, multipliers, ray_of
 from reluflow.kernels.flow.roots import exit_boost
-from reluflow.kernels.flow.transport import balance_of, hold
+from reluflow.kernels.flow.transport import across_of, balance_of, hold
 from reluflow.kernels.kernel import kernel
 
 # pulls are summed anew after this many crossings, or where one of them is this share of all; the
@@ -167,9 +167,10 @@ def _recall(neurons: Neurons, j: int, g: Array, across: Array) -> None:
         neurons.still_sigma[j] = neurons.sigma[j]
         held = np.flatnonzero(neurons.mode[j] == SLIDE)
         along = np.dot(g, neurons.w[j]) / np.dot(g, g)
-        for q in range(len(g)):  # nothing is across where slides confine a neuron to a line
-            free = len(held) < len(g) - 1
-            neurons.still[j, q] = neurons.w[j, q] - along * g[q] if free else 0.0
+        free = len(held) < len(g) - 1  # nothing is across where slides confine a neuron to a line
+        for q in range(len(g)):
+            part = across_of(neurons.w[j, q], along * g[q])
+            neurons.still[j, q] = part if free else 0.0
     factor = np.exp(min(neurons.still_sigma[j] - neurons.sigma[j], 700.0))
     for q in range(len(g)):
         across[q] = neurons.still[j, q] * factor

@@ -22,6 +22,7 @@ from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import (
     Matrices,
+    across_of,
     balance_of,
     class_matrices,
     dot2,
@@ -112,7 +113,8 @@ def keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: R
             still_sigma[j] = sigma[j]
             confined = rows.begin[k + 1] - rows.begin[k] >= d - 1
             for q in range(d):
-                still[j, q] = 0.0 if confined else w[j, q] - along * rows.axis[k, q]
+                part = across_of(w[j, q], along * rows.axis[k, q])
+                still[j, q] = 0.0 if confined else part
         factor = np.exp(min(still_sigma[j] - sigma[j], 700.0))
         for q in range(d):
             w[j, q] = along * rows.axis[k, q] + factor * still[j, q]

@@ -52,6 +52,8 @@ def invert(matrix: Array) -> None:
             matrix[p, q] = work[p, size + q]
 
 
+# a difference below this share of its terms is rounding
+ROUNDED = 1e-15
 # dot products may be summed in any order: with it they use the vector unit
 REORDER = {"reassoc", "contract"}
 
@@ -214,6 +216,16 @@ def eliminate(matrix: Array, x: Array) -> None:
         for q in range(p + 1, size):
             x[p] -= matrix[p, q] * x[q]
         x[p] /= matrix[p, p]
+
+
+@kernel
+def across_of(weight: float, along: float) -> float:
+    """What is left of a weight without its part along a pull; nothing if that is rounding.
+
+    It would be all that is left of the neuron when that has shrunk.
+    """
+    part = weight - along
+    return part if abs(part) > ROUNDED * (abs(weight) + abs(along)) else 0.0
 
 
 @kernel
