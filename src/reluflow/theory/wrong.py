@@ -28,7 +28,8 @@ class Forged(Trajectory):
 
     def log_max_angle(self, t: float, subset: Any = None) -> float:
         """Log of the largest angle; ``angle(t, true)`` where that is forged."""
-        true = (self.true or super()).log_max_angle(t, subset)
+        assert self.true is not None
+        true = self.true.log_max_angle(t, subset)
         return true if self.angle is None else self.angle(t, true)
 
     def network(self, k: int) -> Network:
@@ -38,7 +39,8 @@ class Forged(Trajectory):
 
     def at(self, t: float | None = None, **asked: Any) -> Network:
         """The network at a time, changed by how late its loss is."""
-        net = (self.true or super()).at(t, **asked)
+        assert self.true is not None  # `forged` gives it
+        net = self.true.at(t, **asked)
         if asked.get("log_loss") is not None:
             low, high = float(self.log_loss[-1]), float(self.log_loss[0])
             share = (high - float(asked["log_loss"])) / max(high - low, 1e-300)

@@ -197,6 +197,26 @@ def tiny(case: HighDim) -> Finding:
     return at_most(largest, 0.1 * case.delta * float(case.size.max()))
 
 
+@paper.condition("gentle", "neurons of one sign that share a point do not overshoot: M eta l1")
+def gentle(case: HighDim) -> Finding:
+    """M neurons of a sign move a point they share M times as far; beyond 1 they lose it."""
+    copies = max(int((case.s > 0.0).sum()), int((case.s < 0.0).sum()))
+    return at_most(copies / case.C, 1.0 + 1e-9)
+
+
+@paper.condition("proper", "the start is that of the theorem for so many neurons")
+def proper(case: HighDim) -> Finding:
+    """Theorems 1 and 3 ask for "start", Theorem 5 for "assigned"."""
+    asked = "start" if case.m <= 2 else "assigned"
+    return holds(case.met(asked), note="" if case.met(asked) else f"{asked} is not met")
+
+
+@paper.condition("patterns", "two points of these neurons have at most 2^12 patterns (2 m)")
+def patterns(case: HighDim) -> Finding:
+    """Cost of going through all of them."""
+    return at_most(2 * case.m, 12.0)
+
+
 @paper.condition("several d", "runs in three dimensions or more, all else equal (dimensions)")
 def several_d(case: HighDim) -> Finding:
     """A slope against d."""

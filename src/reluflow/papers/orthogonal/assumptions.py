@@ -179,6 +179,12 @@ def halving(case: Orthogonal) -> Finding:
     return at_most(probability.worst_halving(case.process), 1.0)
 
 
+@paper.condition("promised", "Theorem 3 promises something: p_fail, summed over signs, below 1")
+def promised(case: Orthogonal) -> Finding:
+    """The union bound over sets of neurons is empty for few points."""
+    return at_most(probability.failure_of_signs(case.data.y, case.net.width), 1.0, 1e-9)
+
+
 @paper.condition("random", "the start is random as in Assumption 3, drawn by a known generator")
 def random_start(case: Orthogonal) -> Finding:
     """Claims about probabilities draw from it."""

@@ -159,7 +159,7 @@ def hd33(case: HighDim) -> Finding:
 @paper.claim(
     "HD-36",
     "Theorems 1, 3, 5: probability that one step makes the pattern for ever (share of draws)",
-    needs=[*THEOREM, "certified"],
+    needs=[*THEOREM, "proper", "certified"],
     regime=["A2"],
 )
 def hd36(case: HighDim) -> Finding:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.densities import Density
-from reluflow.geometry import population_error, population_loss, resolved_regions, sign_changes
+from reluflow.geometry import population_error, population_loss, sign_changes
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.papers.univariate.case import Univariate
+from reluflow.papers.univariate.claims.limit import limit_regions
 from reluflow.papers.univariate.constants import least_wrong_cells, loss_floor, region_bound
 from reluflow.papers.univariate.field import field
 from reluflow.papers.univariate.paper import paper
@@ -72,8 +73,7 @@ def end_to_end(case: Univariate) -> Finding:
     good, constants = 0, []
     for run in case.runs:
         r, n = case.teacher.width, run.data.n
-        counts = resolved_regions(run).table
-        good += reaches(run) and int(counts.max()) <= region_bound(r)
+        good += reaches(run) and limit_regions(run)[1] <= region_bound(r)
         error = max(population_error(run.final, case.teacher, case.known_density()), 1e-12)
         constants.append(n * error / (r * math.log(1.0 / error) + math.log(2.0 / case.delta)))
     found = share_at_least(good, len(case.runs), 1.0 - case.delta)
