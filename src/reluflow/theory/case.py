@@ -242,7 +242,7 @@ def error_of(run: Trajectory) -> float:
     size = math.sqrt(run.final.squared_norm) if math.isfinite(run.limit_error) else 0.0
     relative = run.limit_error / size if size > 0.0 else 0.0
     rounding = 1e-15 * (1.0 + float(np.abs(run.net.log_scale).max(initial=0.0)))
-    return max(tolerance_of(run), relative, min(rounding, 1e-3))
+    return max(tolerance_of(run), relative, rounding)
 
 
 def tolerance_of(run: Trajectory) -> float:

@@ -17,6 +17,7 @@ from reluflow.trajectory import Status
 
 SMALL_START = 0.25  # largest start pre-activation, in units of the first kick (eta l1) y_min
 LARGEST_C = 8.0  # beyond, the first step is too short to switch points off
+SIGN_DRAWS = 20
 CORRELATED = 0.3  # mean |cosine| above which signs of pre-activations are far from independent
 
 
@@ -257,11 +258,13 @@ def nearly_orthogonal(case: HighDim) -> Finding:
 
 @paper.condition("random", "signs at the start look like fair coins (p-value)")
 def random_signs(case: HighDim) -> Finding:
-    """A start chosen by its pre-activations is no random one."""
+    """A start chosen by its pre-activations is no random one; draws of the generator count too."""
     from scipy.stats import binomtest
 
-    on = int((case.P0 > 0.0).sum())
-    return at_least(float(binomtest(on, case.P0.size).pvalue), 1e-3, note="two-sided sign test")
+    drawn = case.draw(SIGN_DRAWS) if case.subject.drawer is not None else []
+    signs = [case.P0, *(net.mantissa.W @ data.X.T for data, net in drawn)]
+    on, count = sum(int((P > 0.0).sum()) for P in signs), sum(P.size for P in signs)
+    return at_least(float(binomtest(on, count).pvalue), 1e-3, note="two-sided sign test")
 
 
 @paper.condition("certified", "the run has a certified limit")

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from reluflow.dataset import Dataset
 from reluflow.geometry import max_angle
 from reluflow.limits.hypotheses import common_scale
+from reluflow.network import Network
 from reluflow.papers.correlated.case import Correlated
 from reluflow.papers.correlated.claims.limits import distance, slope
 from reluflow.papers.correlated.paper import paper
@@ -28,6 +30,7 @@ from reluflow.trajectory import Status, Trajectory
 STOP = math.log(5e-10)  # a mean squared error of 1e-9
 HALVINGS = 4
 DRAWS = 100
+NEURONS = 20_000  # that are drawn where starts alone do not decide
 
 
 @paper.claim(
@@ -114,7 +117,14 @@ def random_start(case: Correlated) -> Finding:
     )
     if verdict_of(starts) is not Verdict.UNRESOLVED:
         return starts
-    inside = sum(len(drawn.positive) for drawn in cases)
-    total = sum(drawn.net.width for drawn in cases)
+    drawn = case.draw(min(2000, 1 + NEURONS // case.net.width))
+    inside = sum(_in_bundle(*pair) for pair in drawn)
+    total = sum(net.width for _, net in drawn)
     neurons = share_at_least(inside, total, 0.25, "neurons in J+, at least 1/4 of them")
     return replace(neurons, note=f"{starts.note}; {neurons.note}")
+
+
+def _in_bundle(data: Dataset, net: Network) -> int:
+    """How many neurons are in J+."""
+    active = (net.mantissa.W @ data.X.T > 0.0).any(axis=1)
+    return int((active & (net.signs > 0.0)).sum())

@@ -29,7 +29,7 @@ def balance(case: Correlated) -> Finding:
     """Conservation of balance, to the accuracy of the run; descent breaks it by O(step)."""
     run = next((run for run in case.subject.runs if run.engine == "descent"), None)
     if case.flows or run is None:
-        return at_most(_imbalance(case.run), case.error)
+        return at_most(_imbalance(case.run), case.tolerance)
     lr = run.options.get("lr")
     bound = float(lr) if isinstance(lr, float) else math.nan
     return at_most(_imbalance(run), bound, note="a run of descent: balance drifts by O(lr)")
@@ -203,7 +203,7 @@ def deactivation(case: Correlated) -> Finding:
         *(case.growth(case.run.network(k), negative) for k in range(len(case.run.t))), strict=True
     )
     at_end, at_T0 = case.growth(final, negative)[0], case.growth(then, negative)[0]
-    error = max(errors) + case.error
+    error = max(errors) + case.tolerance + case.neuron_rounding()
     late = max(moved, float(np.abs(at_end - at_T0).max()))
     if late > error:
         return holds(False, late, error, "a dead neuron moves after T0")
@@ -223,7 +223,7 @@ def still_small(case: Correlated) -> Finding:
     r"""Lemma 5: :math:`|w_j| < 2 |z_j| \lambda^{1-\varepsilon}`."""
     grown, error = case.growth(network_at(case, case.T1), np.asarray(case.positive))
     bound = math.log(2.0) - case.eps * case.log_scale
-    return at_most(float(grown.max()) - bound, 0.0, error + case.error)
+    return at_most(float(grown.max()) - bound, 0.0, error + case.tolerance + case.neuron_rounding())
 
 
 @paper.claim(
@@ -280,7 +280,7 @@ def same_norms(case: Correlated) -> Finding:
     started = case.at_scale(0.0).log_norms[chosen]
     sticks = case.sticks.log_norms(case.T1)[chosen]
     gap = float(np.abs(grown + started - sticks).max())
-    error += case.tolerance + 1e-15 * float(np.abs(sticks).max())
+    error += case.tolerance + case.neuron_rounding() + 1e-15 * float(np.abs(sticks).max())
     log_bound = (1.0 - 3.0 * case.eps) * case.log_scale
     low, high = max(gap - error, 0.0), gap + error
     if low > 0.0 and math.log(low) > log_bound:

@@ -37,7 +37,7 @@ def tight_bundle(case: Correlated) -> Finding:
     r""":math:`1 - \cos(w_j, w_k) < 4 \lambda^\varepsilon` at T1 and at every record after it."""
     logs = [_log_cosine_gap(log_angle) for _, log_angle in _bundle_angles(case)]
     bound = math.log(4.0) + case.eps * case.log_scale
-    return at_most(max(logs), bound, case.error, note=f"{len(logs)} moments")
+    return at_most(max(logs), bound, case.tolerance, note=f"{len(logs)} moments")
 
 
 @paper.claim(
@@ -51,7 +51,7 @@ def angles_fall(case: Correlated) -> Finding:
     logs = np.array([log_angle for _, log_angle in _bundle_angles(case)])
     if len(logs) < 2:
         raise Unresolved("the run has no two records after T1")
-    return at_most(float(np.diff(logs).max()), 10.0 * case.error)
+    return at_most(float(np.diff(logs).max()), 10.0 * case.tolerance + case.neuron_rounding())
 
 
 def _bundle_angles(case: Correlated) -> list[tuple[float, float]]:
@@ -97,11 +97,11 @@ def conserved_products(case: Correlated) -> Finding:
         t = start + share * min(8.0 / case.k, end - start)
         logs, error = _products(case, network_at(case, t), chosen)
         resolved = (error < 1e-10) & (base_error < 1e-10)
-        worst = max(worst, float(np.abs(np.expm1(logs - base))[resolved].max(initial=0.0)))
+        worst = max(worst, float(np.abs(logs - base)[resolved].max(initial=0.0)))
         compared += int(resolved.sum())
     if not compared:
         raise Unresolved("the neurons are parallel to ten digits once they share all points")
-    allowed = 10.0 * case.error + 4.0 * float(np.spacing(2.0 * abs(case.log_scale)))
+    allowed = 10.0 * case.tolerance + case.neuron_rounding()
     return at_most(worst, allowed, note=f"{compared} products compared")
 
 
@@ -146,15 +146,14 @@ def inside(case: Correlated) -> Finding:
         if after.index < before.index:
             note = f"S_{before.index} is followed by S_{after.index} at t = {after.t:.4g}"
             return holds(False, note=note)
-    margins = [(min(found.slack, found.cosine), found.error) for found in places]
-    worst = min(range(len(places)), key=lambda k: margins[k][0] - margins[k][1])
-    at = places[worst]
-    decides = at.name if at.slack <= at.cosine else "Xi"
+    margins = [(found.slack, found.error, found.name, found.t) for found in places]
+    margins += [(found.cosine, 10.0 * case.tolerance, "Xi", found.t) for found in places]
+    margin, error, decides, t = min(margins, key=lambda one: one[0] - one[1])
     note = (
         f"S_{indices[0]} to S_{indices[-1]} over {len(places)} moments; decided by {decides} at "
-        f"t = {at.t:.4g}"
+        f"t = {t:.4g}"
     )
-    return at_least(margins[worst][0], 0.0, margins[worst][1], note=note)
+    return at_least(margin, 0.0, error, note=note)
 
 
 @paper.claim(
