@@ -1,7 +1,9 @@
 """Wrong runs: good ones that were tampered with, on which a claim must fail.
 
 Every claim of a paper names one (``@claim.fails_on``); the tests apply it to the paper's good
-subject and expect FAIL with all hypotheses intact.
+subject and expect FAIL with all hypotheses intact. A subject may be a pair with options of the
+check; ``engines`` among them replaces engines by ones that compute wrongly. Identities, true of any
+data and network whatever a run does, have none.
 """
 
 from __future__ import annotations
@@ -56,6 +58,11 @@ def forged(run: Trajectory, forge: Change, **changes: Any) -> Forged:
     angle = changes.pop("angle", None)
     own |= {"final": forge(run.final, 1.0), **changes}
     return Forged(**own, forge=forge, true=run, angle=angle)
+
+
+def bent(engine: Callable[..., Trajectory], change: Change) -> Callable[..., Trajectory]:
+    """An engine whose runs are forged, for claims that start their own (option ``engines``)."""
+    return lambda *problem, **options: forged(engine(*problem, **options), change)
 
 
 def same(net: Network, share: float) -> Network:

@@ -199,8 +199,8 @@ class Correlated(Case):
         ulp = 4.0 * float(np.spacing(2.0 * abs(self.log_scale)))
         if ulp > LOST:
             raise Unresolved(
-                f"ln(scale) is known to {ulp:.2g}, and so are logs of single neurons; a start whose "
-                "delta is larger allows a larger scale, which would show them"
+                f"ln(scale) is known to {ulp:.2g}, and so are logs of single neurons; a start with "
+                "a larger delta allows a larger scale, which would show them"
             )
         return ulp
 

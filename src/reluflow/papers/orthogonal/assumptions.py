@@ -136,7 +136,7 @@ def small(case: Orthogonal) -> Finding:
 @paper.condition("mixed", "some neuron is active on a label of the other sign at the start")
 def mixed(case: Orthogonal) -> Finding:
     """What O4 is about."""
-    return at_least(int((case.start_active & ~case.masks).sum()), 1.0)
+    return at_least(int(case.on_wrong_points.sum()), 1.0)
 
 
 @paper.condition("shared", "two jumping neurons have the same mask", needs=[*PROCESS, "jumps"])

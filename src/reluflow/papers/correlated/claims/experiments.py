@@ -35,7 +35,7 @@ NEURONS = 20_000  # that are drawn where starts alone do not decide
 
 @paper.claim(
     "GD",
-    "identity: descent follows the flow with an error O(lr): log-log slope",
+    "descent follows the flow with an error O(lr): log-log slope",
     needs=["balanced", "1(ii)"],
 )
 def descent_follows(case: Correlated) -> Finding:

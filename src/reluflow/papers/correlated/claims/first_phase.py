@@ -143,7 +143,7 @@ def _time_gaps(case: Correlated) -> tuple[Array, Array, Array, bool]:
 
 @paper.claim(
     "L3c",
-    "identity: derived: the differences are proportional to the squared scale (relative change)",
+    "derived: the differences are proportional to the squared scale (relative change)",
     needs=[*FIRST_PHASE, "crossings"],
 )
 def quadratic_times(case: Correlated) -> Finding:
