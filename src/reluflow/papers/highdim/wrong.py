@@ -204,3 +204,15 @@ paper["HD-36"].fails_on(
         {"generator": _generator(lambda k: positive_start(N, 12, constant=4.0, seed=k))},
     )
 )
+
+
+def _leaning(k: int) -> Problem:
+    """Correlated points that pretend to be isotropic, again and again."""
+    problem = _one(k)
+    data = problem.data
+    X = data.X + 3.0 * data.X[:1]
+    fake = Dataset(X, data.y, ambient_dim=data.ambient_dim, spectrum=data.spectrum)
+    return Problem(fake, problem.net, problem.lr)
+
+
+paper["HD-37"].fails_on(lambda given: (given[0], {"generator": _generator(_leaning)}))

@@ -20,7 +20,7 @@ from reluflow.papers.correlated.moments import (
     squared_gradient,
 )
 from reluflow.papers.correlated.paper import paper
-from reluflow.papers.correlated.regions import Place, place
+from reluflow.papers.correlated.regions import Place, face_rates, place
 from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, holds, together
 from reluflow.trajectory import Status
 
@@ -183,6 +183,21 @@ def positive(case: Correlated) -> Finding:
         for found in second_phase(case)
     ]
     return at_least(min(cosines), 0.0, case.tolerance, note=f"{len(cosines)} moments")
+
+
+@paper.claim(
+    "S4",
+    "identity: faces of S repel: least growth of a tight constraint, in units of eta_d |v|",
+    needs=ALL,
+)
+def faces_repel(case: Correlated) -> Finding:
+    """Every moment of the run moved onto every face between two coordinates, Xi kept."""
+    rates = [rate for found in second_phase(case) for rate in face_rates(case, found)]
+    if not rates:
+        raise Unresolved(
+            "no moment of the run has two coordinates below the teacher's; continue it"
+        )
+    return at_least(min(rates), 0.0, note=f"{len(rates)} points of faces")
 
 
 def _places(case: Correlated) -> list[Place]:

@@ -1,4 +1,4 @@
-"""HD-29 to HD-33, HD-36: moderate dimension, random starts, small steps, orthogonal points."""
+"""HD-29 to HD-33, HD-36, HD-37: moderate d, random starts, small steps, orthogonal points."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from reluflow.trajectory import Trajectory
 DRAWS = 8
 MANY_DRAWS = 400
 PATTERN_DRAWS = 100
+TAIL, DEVIANTS = 0.05, 80  # the probability at which Lemma 8 is held, and draws that decide it
 STEPS = tuple(float(C) for C in np.geomspace(64.0, 4096.0, 9))
 
 
@@ -171,3 +172,23 @@ def hd36(case: HighDim) -> Finding:
         claimed = own & (net.mantissa.W @ data.X.T > 0.0) if case.m > 2 else own
         good += run.stats["last_change"] <= 1 and bool((run.active(-1) == claimed).all())
     return share_at_least(good, PATTERN_DRAWS, 0.9)
+
+
+@paper.claim(
+    "HD-37",
+    "Lemma 8: |G - l1 I| is below the bound of its tail for 1/20 (share of draws)",
+    needs=["covariance"],
+)
+def hd37(case: HighDim) -> Finding:
+    r"""Over draws of the subject's generator, with constants for normal coordinates.
+
+    By the tail of weighted chi-squares on a net of :math:`9^n` directions,
+    :math:`P[|G - l_1 I| > 4 (|\lambda|_2 \sqrt s + |\lambda|_\infty s)] \le 2 \cdot 9^n e^{-s}`.
+    """
+    assert case.dimensions is not None
+    l1, n = case.dimensions.trace, case.n
+    s = n * np.log(9.0) + np.log(2.0 / TAIL)
+    bound = 4.0 * l1 * (np.sqrt(s / case.dimensions.d_2) + s / case.dimensions.d_inf)
+    gaps = [float(np.linalg.norm(data.gram - l1 * np.eye(n), 2)) for data, _ in case.draw(DEVIANTS)]
+    inside = sum(gap <= bound for gap in gaps)
+    return share_at_least(inside, DEVIANTS, 1.0 - TAIL, f"largest {max(gaps) / bound:.3g} of it")
