@@ -11,6 +11,7 @@ from typing import Any
 from reluflow import interrupts
 from reluflow.dataset import Dataset
 from reluflow.network import Network
+from reluflow.theory.actions import reproduce, study, sweep
 from reluflow.theory.case import Case
 from reluflow.theory.contract import (
     Comparison,
@@ -69,8 +70,11 @@ __all__ = [
     "names",
     "paper_named",
     "papers",
+    "reproduce",
     "share",
+    "study",
     "subject_of",
+    "sweep",
     "together",
 ]
 

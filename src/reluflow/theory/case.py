@@ -148,9 +148,15 @@ class Case:
     def error(self) -> float:
         """Relative error of what is read off the run.
 
-        The tolerance of a flow, the rounding of descent, and the error of a certified limit.
+        The tolerance of a flow, the rounding of descent, and the error of a certified limit; for
+        single neurons also the rounding of deep scales.
         """
         return error_of(self.run)
+
+    @cached_property
+    def tolerance(self) -> float:
+        """Relative error of outputs, directions and rates: deep scales do not touch them."""
+        return tolerance_of(self.run)
 
     @cached_property
     def is_certified(self) -> bool:
@@ -233,8 +239,12 @@ class Case:
 
 def error_of(run: Trajectory) -> float:
     """Relative error of a run: tolerance of a flow, rounding of descent, error of a limit."""
-    own = 10.0 * float(run.options.get("rtol", 1e-13)) if run.engine == "flow" else 1e-12
     size = math.sqrt(run.final.squared_norm) if math.isfinite(run.limit_error) else 0.0
     relative = run.limit_error / size if size > 0.0 else 0.0
     rounding = 1e-15 * (1.0 + float(np.abs(run.net.log_scale).max(initial=0.0)))
-    return max(own, relative, min(rounding, 1e-3))
+    return max(tolerance_of(run), relative, rounding)
+
+
+def tolerance_of(run: Trajectory) -> float:
+    """Relative error of a run's steps: ten times the tolerance of a flow, rounding of descent."""
+    return 10.0 * float(run.options.get("rtol", 1e-13)) if run.engine == "flow" else 1e-12

@@ -100,7 +100,8 @@ def share(successes: int, trials: int, confidence: float = CONFIDENCE) -> Share:
 def share_at_least(successes: int, trials: int, bound: float, note: str = "") -> Finding:
     """Whether a probability is at least ``bound``.
 
-    It passes where the 95 % interval says so and fails where the 99.99 % interval contradicts it.
+    It passes where the 95 % interval says so and fails where the 99.99 % interval contradicts it. A
+    certain event (``bound`` is 1) fails by one exception and passes without.
 
     Examples
     --------
@@ -110,6 +111,8 @@ def share_at_least(successes: int, trials: int, bound: float, note: str = "") ->
     """
     usual, sure = share(successes, trials, 0.95), share(successes, trials)
     text = f"{usual.text}; {note}" if note else usual.text
+    if bound >= 1.0:
+        return at_least(usual.value, 1.0, note=text)
     if usual.low < bound <= sure.high:
         return undecided(usual.value, bound, f"{text}; more draws would decide")
     return at_least(usual.value, bound, note=text)

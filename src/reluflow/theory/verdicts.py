@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -244,6 +246,7 @@ def together(*findings: Finding) -> Finding:
     return min(findings, key=lambda found: rank[verdict_of(found)])
 
 
+SLOWEST = 0.1  # power of F below which a measure does not tend to 0
 FAR = 0.1  # a relative distance above this is no limit that is nearly reached
 ROUNDING = 1e-13
 
@@ -258,10 +261,11 @@ def falls(
     r"""Hold that a measure tends to 0 along the case's run: a power law with its uncertainty.
 
     The measure is taken at log-losses spread evenly over the last decades of ``F = -log L``
-    (`Case.late_measures`), and :math:`\log(\text{measure}) = c - a \log F` is fitted. It passes if
-    the power is positive by two standard errors **and** what the fit leaves to come is plausible:
-    a measure that still moves by a tenth over the last decade without a firm power fails. A value
-    below ``error`` is reached already.
+    (`Case.late_measures`), and :math:`\log(\text{measure}) = c - a \log F` is fitted to the last
+    decade. Limits of the theory are reached like :math:`F^{-1/2}` or faster: it passes where the
+    power is above 0.1 by two standard errors. A measure that tends to something else has a power
+    that vanishes: below 0.1 and far from 0 it fails, near 0 nothing is decided. A value below
+    ``error`` is reached already.
 
     Parameters
     ----------
@@ -281,10 +285,10 @@ def falls(
         return Finding(1.0, 0.0, last, error, f"reached: {told}")
     if len(values) < 4:
         return undecided(last, 0.0, f"{told}; the run is too short for a trend")
-    fit = case.fit([math.log(F) for F in levels], [math.log(max(v, error)) for v in values])
+    tail = slice(min(len(values) - 4, int((levels < levels[-1] / 10.0001).sum())), None)
+    fit = case.fit(np.log(levels[tail]), np.log(np.maximum(values[tail], error)))
     power, spread = -fit.slope, 2.0 * fit.error
     text = f"{told}; falls like F^-{power:.3g} (+- {spread:.2g})"
-    if power <= spread and last <= FAR:
-        return replace(undecided(power, 0.0, text), trend=power)
-    # the statement is a limit: a slope that is not firmly positive, far from 0, contradicts it
-    return Finding(power - spread, 0.0, power, 0.0, text, power)
+    if power <= SLOWEST and last <= FAR:
+        return replace(undecided(power, SLOWEST, f"{text}; a later run decides"), trend=power)
+    return Finding(power - SLOWEST, spread, power, SLOWEST, text, power)

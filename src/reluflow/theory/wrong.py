@@ -1,7 +1,9 @@
 """Wrong runs: good ones that were tampered with, on which a claim must fail.
 
 Every claim of a paper names one (``@claim.fails_on``); the tests apply it to the paper's good
-subject and expect FAIL with all hypotheses intact.
+subject and expect FAIL with all hypotheses intact. A subject may be a pair with options of the
+check; ``engines`` among them replaces engines by ones that compute wrongly. Identities, true of any
+data and network whatever a run does, have none.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ class Forged(Trajectory):
     """A run whose networks are changed: ``forge(net, share)``, share from 0 (start) to 1 (end)."""
 
     forge: Change = field(default=lambda net, share: net)
+    true: Trajectory | None = None  # between records the true run is replayed, never the forged one
     angle: Callable[[float, float], float] | None = None
 
     def log_max_angle(self, t: float, subset: Any = None) -> float:
         """Log of the largest angle; ``angle(t, true)`` where that is forged."""
-        true = super().log_max_angle(t, subset)
+        assert self.true is not None
+        true = self.true.log_max_angle(t, subset)
         return true if self.angle is None else self.angle(t, true)
 
     def network(self, k: int) -> Network:
@@ -37,7 +41,8 @@ class Forged(Trajectory):
 
     def at(self, t: float | None = None, **asked: Any) -> Network:
         """The network at a time, changed by how late its loss is."""
-        net = super().at(t, **asked)
+        assert self.true is not None  # `forged` gives it
+        net = self.true.at(t, **asked)
         if asked.get("log_loss") is not None:
             low, high = float(self.log_loss[-1]), float(self.log_loss[0])
             share = (high - float(asked["log_loss"])) / max(high - low, 1e-300)
@@ -52,7 +57,12 @@ def forged(run: Trajectory, forge: Change, **changes: Any) -> Forged:
     own = {f.name: getattr(run, f.name) for f in fields(Trajectory)}
     angle = changes.pop("angle", None)
     own |= {"final": forge(run.final, 1.0), **changes}
-    return Forged(**own, forge=forge, angle=angle)
+    return Forged(**own, forge=forge, true=run, angle=angle)
+
+
+def bent(engine: Callable[..., Trajectory], change: Change) -> Callable[..., Trajectory]:
+    """An engine whose runs are forged, for claims that start their own (option ``engines``)."""
+    return lambda *problem, **options: forged(engine(*problem, **options), change)
 
 
 def same(net: Network, share: float) -> Network:

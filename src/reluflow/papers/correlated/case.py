@@ -27,9 +27,11 @@ from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.theory.case import Case
 from reluflow.theory.subject import Subject
+from reluflow.theory.verdicts import Unresolved
 from reluflow.trajectory import Status, Trajectory
 
 RTOL = 1e-11  # of the runs that a check starts itself
+LOST = 0.1  # rounding of logs of norms beyond which rows about single neurons say nothing
 
 
 class Correlated(Case):
@@ -191,6 +193,16 @@ class Correlated(Case):
         size = np.abs(net.log_scale[chosen])[shift != 0.0]
         error = 4.0 * float(np.spacing(size).max(initial=0.0)) + 1e-14
         return moved.log_norms[chosen] - start.log_norms[chosen] + shift, error
+
+    def neuron_rounding(self) -> float:
+        """Rounding of logs of single norms and angles; undecided where it hides them."""
+        ulp = 4.0 * float(np.spacing(2.0 * abs(self.log_scale)))
+        if ulp > LOST:
+            raise Unresolved(
+                f"ln(scale) is known to {ulp:.2g}, and so are logs of single neurons; a start with "
+                "a larger delta allows a larger scale, which would show them"
+            )
+        return ulp
 
     def at_twice_the_scale(self) -> Self:
         """The case with the flow from the square root of the scale: further from the limit."""

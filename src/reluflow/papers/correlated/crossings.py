@@ -74,3 +74,25 @@ def stage_gaps(case: Correlated) -> tuple[float, int]:
             worst = max(worst, abs(float(u @ case.data.X[point])) / norms[point], norm_gap)
             active[point], start, count = sign > 0, float(end), count + 1
     return worst, count
+
+
+def log_perturbation(case: Correlated, until: float) -> float:
+    r"""Log of how far outputs can have moved a neuron from its yardstick by a time: Gronwall.
+
+    While :math:`|w_j| \le 2 \lambda |\alpha_j|`, outputs change a force by at most
+    :math:`p = 4 \lambda^2 \Delta^2 \sum |z_j|^2 e^{2 K t}`, :math:`K = \frac1n \sum y_i |x_i|`. A
+    direction follows its force with Lipschitz constant :math:`2K`. A crossing that comes
+    :math:`\delta t` late adds at most :math:`2 K\, \delta t`, and
+    :math:`\delta t \le \delta / c` where planes are passed at a speed of at least :math:`c`. Hence
+    :math:`p\, t\, e^{2Kt} (1 + 2K/c)^n / c`. Rough, but far below any bound of Assumption 2.
+    """
+    X, y, n = case.data.X, case.data.y, case.data.n
+    norms = np.linalg.norm(X, axis=1)
+    K = float(y @ norms) / n
+    slowest = float((y[:, None] * (X @ X.T) / norms).min()) / n
+    if not slowest > 0.0:
+        return np.inf
+    sizes = 2.0 * case.at_scale(0.0).log_norms[case.moving]
+    force = np.log(4.0) + 2.0 * np.log(case.sticks.Delta) + np.logaddexp.reduce(sizes)
+    late = n * np.log1p(2.0 * K / slowest) - np.log(slowest)
+    return float(2.0 * case.log_scale + force + 4.0 * K * until + np.log(until) + late)

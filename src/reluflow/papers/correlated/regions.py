@@ -103,3 +103,33 @@ def _bends(found: Moment, left: Array) -> tuple[Array, Array]:
 def _or_fail(margin: float) -> float:
     """A margin that is not a number belongs to a coordinate of the wrong sign: outside."""
     return -np.inf if np.isnan(margin) else float(margin)
+
+
+def face_rates(case: Correlated, found: Moment) -> list[float]:
+    r"""How fast constraints that a moved moment makes tight are left, over :math:`\eta_d |v|`.
+
+    In the coordinates :math:`X_k` the leading field is
+    :math:`\dot X_k = |v| (\eta_k (1 - X_k) + c X_k)`, :math:`c = v \cdot H (v^* - v) / |v|^2`. The
+    later of two coordinates is moved so that Psi-down or Psi-up is an equality; where Xi then fails
+    (:math:`c \le 0`) nothing is said.
+    """
+    eta, rates = case.eta, []
+    X = np.exp(found.log_size) * found.ratios
+    for k in range(case.data.d):
+        for other in range(k + 1, case.data.d):
+            if not 1e-8 < X[k] < 1.0 - 1e-8:  # below, the two faces differ by rounding only
+                continue
+            share = eta[other] / (2 * eta[k])
+            power = 0.5 + share
+            for is_up, moved in ((False, share * X[k]), (True, 1.0 - (1.0 - X[k]) ** power)):
+                Y = X.copy()
+                Y[other] = moved
+                c = float((Y * case.target**2) @ (eta * (1.0 - Y)))
+                c /= float((Y * case.target) @ (Y * case.target))
+                if c <= 0.0:
+                    continue
+                speed = eta * (1.0 - Y) + c * Y
+                lead = power * (1.0 - X[k]) ** (power - 1.0) if is_up else -share
+                rate = lead * speed[k] + (-speed[other] if is_up else speed[other])
+                rates.append(float(rate / eta[-1]))
+    return rates

@@ -13,6 +13,7 @@ from reluflow.network import Network
 from reluflow.networks import balanced
 from reluflow.papers.correlated.paper import paper
 from reluflow.theory.wrong import (
+    bent,
     ending,
     forged,
     grown,
@@ -142,12 +143,24 @@ for _id in ("T6b", "PL", "T7", "T8c", "F1"):
     paper[_id].fails_on(stuck)
 paper["T7b"].fails_on(lambda run: ending(run, turned(0.3)))
 paper["R1"].fails_on(_asleep)
+paper["L3c"].fails_on(lambda run: (run, {"engines": {"flow": _hasty}}))
+paper["GD"].fails_on(
+    lambda run: (run, {"engines": {"descent": bent(engines.descend, scaled(1.5))}})
+)
 paper["T9"].fails_on(lambda given: (given[0], {"generator": lambda k: _negative(given[0][0], k)}))
 
 
 def _negative(data: Any, k: int) -> Any:
     """A start without a positive neuron."""
     return data, balanced(3, 3, signs=-np.ones(3), seed=k)
+
+
+def _hasty(*problem: Any, **options: Any) -> Trajectory:
+    """A flow whose crossings come early, at every scale by the same share."""
+    run: Trajectory = engines.flow(*problem, **options)
+    events = run.events.copy()
+    events["t"] *= 0.999
+    return replace(run, events=events)
 
 
 def _uneven(net: Network, share: float) -> Network:

@@ -17,6 +17,7 @@ from reluflow.trajectory import Status
 
 SMALL_START = 0.25  # largest start pre-activation, in units of the first kick (eta l1) y_min
 LARGEST_C = 8.0  # beyond, the first step is too short to switch points off
+SIGN_DRAWS = 20
 CORRELATED = 0.3  # mean |cosine| above which signs of pre-activations are far from independent
 
 
@@ -197,6 +198,26 @@ def tiny(case: HighDim) -> Finding:
     return at_most(largest, 0.1 * case.delta * float(case.size.max()))
 
 
+@paper.condition("gentle", "neurons of one sign that share a point do not overshoot: M eta l1")
+def gentle(case: HighDim) -> Finding:
+    """M neurons of a sign move a point they share M times as far; beyond 1 they lose it."""
+    copies = max(int((case.s > 0.0).sum()), int((case.s < 0.0).sum()))
+    return at_most(copies / case.C, 1.0 + 1e-9)
+
+
+@paper.condition("proper", "the start is that of the theorem for so many neurons")
+def proper(case: HighDim) -> Finding:
+    """Theorems 1 and 3 ask for "start", Theorem 5 for "assigned"."""
+    asked = "start" if case.m <= 2 else "assigned"
+    return holds(case.met(asked), note="" if case.met(asked) else f"{asked} is not met")
+
+
+@paper.condition("patterns", "two points of these neurons have at most 2^12 patterns (2 m)")
+def patterns(case: HighDim) -> Finding:
+    """Cost of going through all of them."""
+    return at_most(2 * case.m, 12.0)
+
+
 @paper.condition("several d", "runs in three dimensions or more, all else equal (dimensions)")
 def several_d(case: HighDim) -> Finding:
     """A slope against d."""
@@ -237,11 +258,13 @@ def nearly_orthogonal(case: HighDim) -> Finding:
 
 @paper.condition("random", "signs at the start look like fair coins (p-value)")
 def random_signs(case: HighDim) -> Finding:
-    """A start chosen by its pre-activations is no random one."""
+    """A start chosen by its pre-activations is no random one; draws of the generator count too."""
     from scipy.stats import binomtest
 
-    on = int((case.P0 > 0.0).sum())
-    return at_least(float(binomtest(on, case.P0.size).pvalue), 1e-3, note="two-sided sign test")
+    drawn = case.draw(SIGN_DRAWS) if case.subject.drawer is not None else []
+    signs = [case.P0, *(net.mantissa.W @ data.X.T for data, net in drawn)]
+    on, count = sum(int((P > 0.0).sum()) for P in signs), sum(P.size for P in signs)
+    return at_least(float(binomtest(on, count).pvalue), 1e-3, note="two-sided sign test")
 
 
 @paper.condition("certified", "the run has a certified limit")

@@ -90,10 +90,11 @@ def _random(k: int) -> Problem:
     return Problem(problem.data, Network(SIGNS, W), problem.lr)
 
 
-def _covered(k: int) -> Problem:
-    """The same neurons, active everywhere."""
+def _copied(k: int) -> Problem:
+    """One random direction for all neurons: signs are fair coins, but not independent."""
     problem = _random(k)
-    return Problem(problem.data, by_preactivations(problem.data, 0.1, SIGNS), problem.lr)
+    W = np.tile(problem.net.W[:1], (6, 1))
+    return Problem(problem.data, Network(SIGNS, W), problem.lr)
 
 
 def _orthogonal() -> Any:
@@ -195,7 +196,7 @@ paper["HD-10"].fails_on(_of(_shifted))
 paper["HD-18"].fails_on(_of(_flat))
 paper["HD-19"].fails_on(_of(_flat))
 paper["HD-29"].fails_on(lambda given: (given[0], {"generator": _generator(_one)}))
-paper["HD-31"].fails_on(lambda given: (given[0], {"generator": _generator(_covered)}))
+paper["HD-31"].fails_on(lambda given: (given[0], {"generator": _generator(_copied)}))
 paper["HD-32"].fails_on(_of(lambda runs: [runs[0], ending(runs[1], hidden(1.01))]))
 paper["HD-36"].fails_on(
     lambda given: (
@@ -203,3 +204,15 @@ paper["HD-36"].fails_on(
         {"generator": _generator(lambda k: positive_start(N, 12, constant=4.0, seed=k))},
     )
 )
+
+
+def _leaning(k: int) -> Problem:
+    """Correlated points that pretend to be isotropic, again and again."""
+    problem = _one(k)
+    data = problem.data
+    X = data.X + 3.0 * data.X[:1]
+    fake = Dataset(X, data.y, ambient_dim=data.ambient_dim, spectrum=data.spectrum)
+    return Problem(fake, problem.net, problem.lr)
+
+
+paper["HD-37"].fails_on(lambda given: (given[0], {"generator": _generator(_leaning)}))

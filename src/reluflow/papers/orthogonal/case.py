@@ -126,6 +126,12 @@ class Orthogonal(Case):
         return self.start_active & (self.unit_start.signs[:, None] * self.data.y > 0.0)
 
     @cached_property
+    def on_wrong_points(self) -> NDArray[np.bool_]:
+        """Pairs active on a label of the other sign, of neurons that have one of their own."""
+        has_own = np.asarray(self.masks.any(axis=1))
+        return self.start_active & ~self.masks & has_own[:, None]
+
+    @cached_property
     def process(self) -> SaddleToSaddle:
         """The jump process."""
         return saddle_to_saddle(self.data, self.unit_start, kappa=self.kappa)

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from reluflow.checks import Array
 from reluflow.limits import SaddleToSaddle
 
 LARGEST_EXACT = 20_000  # n * m up to which whole numbers of n * m bits are cheap
@@ -118,6 +119,12 @@ def failure_probability(n: int, m: int) -> float:
     for k in range(1, halvings(n, m) + 1):
         total += math.comb(m, k) * float(bdtrc(math.floor(2 * n / 2**k), n, 0.5**k))
     return total
+
+
+def failure_of_signs(y: Array, m: int) -> float:
+    """The bound for labels of both signs: theirs added up."""
+    parts = [int((y * s > 0.0).sum()) for s in (1.0, -1.0)]
+    return sum(failure_probability(n, m) for n in parts if n)
 
 
 def halvings(n: int, m: int) -> int:

@@ -10,10 +10,21 @@ import numpy as np
 from reluflow import engines
 from reluflow.dataset import Dataset
 from reluflow.datasets import orthonormal
+from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.networks import balanced
 from reluflow.papers.orthogonal.paper import paper
-from reluflow.theory.wrong import ending, forged, hidden, recorded, scaled, turned, without_events
+from reluflow.theory.wrong import (
+    bent,
+    ending,
+    forged,
+    grown,
+    hidden,
+    recorded,
+    scaled,
+    turned,
+    without_events,
+)
 from reluflow.trajectory import Trajectory
 
 DEEP = -1000.0
@@ -152,3 +163,26 @@ paper["O19"].fails_on(_with(_full))
 paper["O20"].fails_on(_with(_tied))
 paper["O22"].fails_on(_with(_tied))
 paper["O32"].fails_on(_with(_narrow))
+
+
+def _wrongly(**wrong: Any) -> Any:
+    """The subject with engines that compute wrongly."""
+    return lambda run: (run, {"engines": wrong})
+
+
+def _only(unlike: Any) -> Any:
+    """A flow that is forged where something is unlike the subject's."""
+
+    def flow(data: Dataset, net: Network, **options: Any) -> Trajectory:
+        run: Trajectory = engines.flow(data, net, **options)
+        return forged(run, grown(0.1, late=True)) if unlike(data, options) else run
+
+    return flow
+
+
+for _id in ("O23", "O24"):
+    paper[_id].fails_on(_wrongly(flow=bent(engines.flow, hidden(1.001))))
+paper["O25"].fails_on(_wrongly(descent=bent(engines.descend, hidden(1.0 + 1e-9))))
+paper["O26"].fails_on(_wrongly(descent=bent(engines.descend, grown(0.1, late=True))))
+paper["O27"].fails_on(_wrongly(flow=_only(lambda data, _: not np.array_equal(data.X, np.eye(4)))))
+paper["O28"].fails_on(_wrongly(flow=_only(lambda _, options: options["loss"] != Square())))

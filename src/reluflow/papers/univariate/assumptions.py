@@ -10,9 +10,10 @@ from reluflow.papers.univariate.case import LATE, LEVEL, Univariate
 from reluflow.papers.univariate.constants import example_1, logistic_counterexample, region_bound
 from reluflow.papers.univariate.paper import paper
 from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, holds, undecided
-from reluflow.trajectory import Mode, Status
+from reluflow.trajectory import Mode, Status, Trajectory
 
 FEWEST = 16
+GROWN = float(np.log(10.0))
 
 
 @paper.assumption("A1", "Points on the line with a bias, (x, 1), and labels -1 or 1")
@@ -133,6 +134,15 @@ def late(case: Univariate) -> Finding:
     return at_least(case.level, LATE, note=f"the run ends at log-loss {-case.level:.4g}")
 
 
+@paper.condition("outgrown", "weights have outgrown their start: |theta|^2 at the end over it")
+def outgrown(case: Univariate) -> Finding:
+    """While the start is a part of them directions are far from limits; certified ends are late."""
+    if case.late_run.status in (Status.CONVERGED, Status.STATIONARY):
+        return holds(True, note=f"the run ended as `{case.late_run.status}`")
+    grown = case.late_run.final.log_squared_norm - case.net.log_squared_norm
+    return at_least(grown, GROWN, note="natural logarithm")
+
+
 @paper.condition("records", "the run has two records below loss(0)/n", needs=["A6"])
 def records(case: Univariate) -> Finding:
     """Monotonicity needs two of them."""
@@ -180,6 +190,11 @@ def is_counterexample(case: Univariate) -> Finding:
     return holds(logistic and _same(case, *logistic_counterexample()))
 
 
+def separates(run: Trajectory) -> bool:
+    """Whether the last network classifies every point of the sample."""
+    return bool(np.all(run.data.y * run.final.predict(run.data.X) > 0.0))
+
+
 def _same(case: Univariate, data: object, net: Network) -> bool:
     given = case.net.flat()
     return (
@@ -190,10 +205,11 @@ def _same(case: Univariate, data: object, net: Network) -> bool:
     )
 
 
-@paper.condition("sizes", "runs at 3 sample sizes or more, 20 seeds each (least)")
+@paper.condition("sizes", "runs that separate at 3 sample sizes or more, 20 seeds each (least)")
 def sizes(case: Univariate) -> Finding:
     """What a rate in n needs; the figure univariate/fig-generalisation makes such runs."""
-    counts = np.unique([run.data.n for run in case.subject.runs], return_counts=True)[1]
+    runs = [run for run in case.subject.runs if separates(run)]
+    counts = np.unique([run.data.n for run in runs], return_counts=True)[1]
     least = int(counts.min(initial=10**9)) if len(counts) >= 3 else 0
     return at_least(least, 20.0, note=f"{len(counts)} sizes")
 

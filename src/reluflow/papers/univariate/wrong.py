@@ -13,9 +13,13 @@ from reluflow.datasets import from_points, sample_1d, teacher_1d
 from reluflow.losses import Exponential, Logistic
 from reluflow.network import Network
 from reluflow.networks import gaussian
-from reluflow.papers.univariate.constants import example_1, logistic_counterexample
+from reluflow.papers.univariate.constants import (
+    example_1,
+    logistic_counterexample,
+    optimisation_requirements,
+)
 from reluflow.papers.univariate.paper import paper
-from reluflow.theory.wrong import Change, ending, forged, recorded, scaled, stuck, turned
+from reluflow.theory.wrong import Change, ending, forged, grown, recorded, scaled, stuck, turned
 from reluflow.trajectory import Trajectory
 
 LAW = densities.uniform(-1, 1)
@@ -58,20 +62,33 @@ def logistic_example() -> Trajectory:
     return _flow(*logistic_counterexample(), loss=Logistic(), stop_log_loss=None)
 
 
-def _constants(factor: float) -> Any:
-    """Runs from starts as Theorem 3.1 (factor 1) or 2.3 (factor 2) asks, copied."""
-    data = _sample(3)
-    hidden = factor * 4e6
-    output = 1e-13 / factor
-    width = 60_000 if factor == 1.0 else 70_000
+def _constants(end_to_end: bool) -> Any:
+    """A start with the constants of Theorem 3.1, or 2.3, for two points and delta = 1/2.
+
+    One run stands for sixteen draws: each has tens of thousands of neurons.
+    """
+    data = sample_1d(teacher_1d([0.0]), 2, density=LAW, seed=1)
+    need = optimisation_requirements(2, 1, 1.0, 1.0, 0.5, 0.5, end_to_end=end_to_end)
+    hidden, output = 1.01 * need.sigma_hidden, 0.9 * need.sigma_output
+    width = int(need.width)
     net = gaussian(2, width, sigma_hidden=hidden, sigma_output=output, seed=3)
-    run = _flow(data, net, stop_log_loss=-30.0, record=2, rtol=1e-6)
-    options = {"density": LAW, "sigma_hidden": hidden, "sigma_output": output, "delta": 0.1}
-    return [run] * 40, options
+    run = _flow(data, net, stop_log_loss=-30.0, record=10, rtol=1e-6)
+    options = {"density": LAW, "sigma_hidden": hidden, "sigma_output": output, "delta": 0.5}
+    return [run] * 16, options
 
 
-paper["U15"].passes_on(lambda: _constants(1.0))
-paper["U25"].passes_on(lambda: _constants(2.0))
+def _merged() -> Any:
+    """The same, as if followed until the kinks have merged into the teacher's: -log L of 1e20."""
+    runs, options = _constants(True)
+    size = float(runs[0].net.log_squared_norm)
+    levels = np.append(np.geomspace(1e2, 5e18, len(runs[0].t) - 1), 1e20)
+    end = replace(runs[0], log_loss=-levels)
+    last = grown(size)(teacher_1d([0.0], strict=True), 1.0)
+    return [forged(end, lambda net, share: last)] * 16, options
+
+
+paper["U15"].passes_on(lambda: _constants(False))
+paper["U25"].passes_on(_merged)
 
 
 @paper["U18"].passes_on
@@ -86,17 +103,16 @@ def positive() -> Any:
 
 
 def _at_rate(power: float) -> Any:
-    """Runs at three sizes whose population error falls like n^-power, twenty each."""
-    base = late()[0]
-    teacher = teacher_1d([0.0])
-    runs = []
+    """Networks for three sample sizes, twenty each, whose population error falls like n^-power."""
+    base, runs = late()[0], []
     for n in (10, 40, 160):
-        data = sample_1d(teacher, n, density=LAW, seed=n)
         for k in range(20):
             shift = (0.8 + 0.02 * k) * 0.5 * n**-power
-            net = teacher_1d([-shift if data.X[data.X[:, 0] < 0, 0].max() < -shift else 0.0])
-            net = teacher_1d([shift]) if not np.all(data.y * net.predict(data.X) > 0) else net
-            runs.append(replace(base, data=data, net=base.net, final=net))
+            half = np.linspace(1.1 * shift, 1.0, n // 2)
+            teacher = teacher_1d([0.0], strict=True)
+            X = np.column_stack([np.concatenate([-half, half]), np.ones(2 * len(half))])
+            data = Dataset(X, np.where(X[:, 0] > 0.0, 1.0, -1.0), teacher=teacher)
+            runs.append(replace(base, data=data, final=teacher_1d([shift], strict=True)))
     return runs, {"density": LAW}
 
 
@@ -109,8 +125,8 @@ def _of(change: Any) -> Any:
 
 
 def _rotating(net: Network, share: float) -> Network:
-    """A direction that turns by 0.6 in every decade of the loss level, for ever."""
-    return turned(0.6 * np.log10(1.0 + 2e4 * share))(turned(0.6, -1.0)(net, share), share)
+    """A direction that turns more and more, for ever."""
+    return turned(1.5 * np.sqrt(share))(turned(0.6, -1.0)(net, share), share)
 
 
 def _rising(log_loss: Any) -> Any:
@@ -124,10 +140,11 @@ def _earlier(net: Network, share: float) -> Network:
 
 
 def _many_kinks(width: int) -> Change:
-    places = np.linspace(-3.0, 3.0, width)
+    """As many kinks as neurons, equal and far apart."""
+    places = np.linspace(-1.0, 1.0, width)
     W = np.column_stack([np.ones(width), -places])
     a = np.where(np.arange(width) % 2 == 0, 1.0, -1.0)
-    return lambda net, share: Network(a * np.linalg.norm(W, axis=1), W)
+    return lambda net, share: Network(1e3 * a, 1e3 * W)
 
 
 def _moved(run: Trajectory) -> Trajectory:

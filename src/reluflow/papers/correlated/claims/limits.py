@@ -56,8 +56,8 @@ def proportional(case: Correlated) -> Finding:
         slopes["of the largest angle"] = slope(x, angles)
         tail = math.exp(angles[-1] - case.bundle.log_max_angle(x[-1]))
         slopes["largest angle over its closed form"] = tail
-    if not slopes:
-        raise Unresolved(f"distances down to {min(distances):.1e} are below rounding")
+    if not slopes:  # one neuron is a bundle of rank 1
+        return at_most(max(distances), RESOLUTION, note="of rank 1 to rounding at every scale")
     worst = max(abs(value - 1.0) for value in slopes.values())
     note = ", ".join(f"{name} {value:.5g}" for name, value in slopes.items())
     return at_most(worst, 0.02, note=f"{note}; ln(scale) from {x[0]:.3g} to {x[-1]:.3g}")
@@ -89,6 +89,8 @@ def predicted_limit(case: Correlated) -> Finding:
     runs = limit_runs(case)
     x = scales_of(runs)
     distances = [distance(run.final, case.bundle.network) for run in runs]
+    if max(distances) < RESOLUTION:
+        return at_most(max(distances), RESOLUTION, note="reached to rounding at every scale")
     if min(distances) < RESOLUTION:
         raise Unresolved(f"distances down to {min(distances):.1e} are below rounding")
     found = slope(x, [math.log(value) for value in distances])

@@ -44,7 +44,7 @@ def hd25(case: HighDim) -> Finding:
 @paper.claim(
     "HD-26",
     "a start too small may lose its assignment but still interpolates (largest residual)",
-    needs=["A1", "many", "tiny", "certified"],
+    needs=["A1", "many", "tiny", "gentle", "certified"],
     regime=["A2"],
 )
 def hd26(case: HighDim) -> Finding:
@@ -77,13 +77,11 @@ def hd27(case: HighDim) -> Finding:
 @paper.claim(
     "HD-28",
     "identity: problem (45): the even split is never shorter than the minimum, equal in high d",
-    needs=["A1", "many", "both signs"],
+    needs=["A1", "many", "both signs", "patterns"],
     regime=["A2"],
 )
 def hd28(case: HighDim) -> Finding:
     """All patterns of as many points as n m <= 12 allows."""
-    if 12 // case.m < 2:
-        raise Unresolved("two points of these neurons have too many patterns")
     data = some_points(case.compact, 12 // case.m)
     least = multi_relu(data, case.s)
     up, down = single_relu(data), single_relu(Dataset(data.X, -data.y))

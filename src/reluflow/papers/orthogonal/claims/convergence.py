@@ -161,7 +161,8 @@ def _end(process: SaddleToSaddle, inside: float, edge: float, least: float) -> f
 
 def _exponent_error(run: Trajectory, process: SaddleToSaddle, L: float, taus: Array) -> float:
     logs = np.array([network_at(run, float(tau) * L).log_norms for tau in taus])
-    moving = np.isfinite(logs[0])  # a neuron that is zero has no exponent
+    moving = np.zeros(logs.shape[1], bool)  # those without a point of their own only shrink
+    moving[np.concatenate(process.members)] = True
     return float(np.abs(logs / L - process.exponents(taus))[:, moving].max())
 
 

@@ -14,9 +14,7 @@ from reluflow.papers.orthogonal.paper import paper
 from reluflow.theory.verdicts import Finding, Unresolved, at_most
 
 
-@paper.claim(
-    "O23", "identity: one neuron alone follows its closed form (largest relative gap)", needs=LIMIT
-)
+@paper.claim("O23", "one neuron alone follows its closed form (largest relative gap)", needs=LIMIT)
 def o23(case: Orthogonal) -> Finding:
     """The first neuron to jump, alone, on the points of its mask, from a tenth of its norm."""
     process = case.limit
@@ -41,7 +39,7 @@ def o23(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O24",
-    "identity: constant residuals: plateau, boost and matrix exponential agree (relative gap)",
+    "constant residuals: plateau, boost and matrix exponential agree (relative gap)",
     needs=PROCESS,
 )
 def o24(case: Orthogonal) -> Finding:
@@ -76,7 +74,7 @@ def o24(case: Orthogonal) -> Finding:
 
 @paper.claim(
     "O25",
-    "identity: descent at scale 1e-100 equals a plain loop in floats (relative gap)",
+    "descent at scale 1e-100 equals a plain loop in floats (relative gap)",
     needs=PROCESS,
 )
 def o25(case: Orthogonal) -> Finding:
@@ -95,12 +93,14 @@ def o25(case: Orthogonal) -> Finding:
         size = np.maximum(np.linalg.norm(W, axis=1), np.abs(a))
         gap = np.maximum(np.abs(state.W - W).max(axis=1), np.abs(state.a - a))
         worst = max(worst, float((gap / np.where(size > 0.0, size, 1.0)).max()))
-    return at_most(worst, 1e-12, note=f"{steps} steps of {lr:.3g}")
+    # every step rounds, and one that shrinks a neuron magnifies what it has
+    bound = 20.0 * steps * float(np.finfo(float).eps)
+    return at_most(worst, bound, note=f"{steps} steps of {lr:.3g}")
 
 
 @paper.claim(
     "O26",
-    "identity: descent: log growth per step on a plateau is log(1 + lr g) (relative gap)",
+    "descent: log growth per step on a plateau is log(1 + lr g) (relative gap)",
     needs=LIMIT,
 )
 def o26(case: Orthogonal) -> Finding:

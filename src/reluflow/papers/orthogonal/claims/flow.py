@@ -49,9 +49,13 @@ def o3(case: Orthogonal) -> Finding:
     needs=[*LIMIT, "mixed"],
 )
 def o4(case: Orthogonal) -> Finding:
-    """At a scale of 1e-50 or below, small enough for the slowest loss of a wrong-sign point."""
+    """At a scale of 1e-50 or below, small enough for the slowest loss of a wrong-sign point.
+
+    A neuron without a point of its own sign, which A4(i) excludes, may keep one: with nothing but
+    wrong points it loses all but the last, and shrinks along that one for ever.
+    """
     first = case.limit.times[0]
-    wrong = case.start_active & ~case.masks
+    wrong = case.on_wrong_points
     expected = _expected_loss_time(case, wrong)
     L = max(case.L, 50.0 * np.log(10.0), 4.0 * expected / first)
     run = case.run_at(L)

@@ -33,7 +33,7 @@ def o14(case: Orthogonal) -> Finding:
 @paper.claim(
     "O15",
     "identity: an interpolator has squared norm at least 2(|y+| + |y-|) (excess of the smallest)",
-    needs=["A1"],
+    needs=["A1", "interpolates"],
 )
 def o15(case: Orthogonal) -> Finding:
     """Every end point with zero loss, of flow or descent, and the limit if it interpolates."""

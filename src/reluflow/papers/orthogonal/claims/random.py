@@ -99,20 +99,16 @@ def o22(case: Orthogonal) -> Finding:
 
 
 @paper.claim(
-    "O32", "Theorem 3: the halving event has probability at least 1 - p_fail (share)", needs=RANDOM
+    "O32",
+    "Theorem 3: the halving event has probability at least 1 - p_fail (share)",
+    needs=[*RANDOM, "promised"],
 )
 def o32(case: Orthogonal) -> Finding:
-    """Over draws of the generator; where p_fail is above 1 nothing is promised."""
-    y, m = case.data.y, case.net.width
-    allowed = sum(
-        probability.failure_probability(int((s * y > 0).sum()), m)
-        for s in (1.0, -1.0)
-        if (s * y > 0).any()
-    )
+    """Over draws of the generator."""
+    allowed = probability.failure_of_signs(case.data.y, case.net.width)
     drawn = random_processes(case)
     good = sum(probability.worst_halving(one) <= 1.0 for one in drawn)
-    note = f"p_fail = {allowed:.3g}" + (": nothing promised" if allowed > 1 else "")
-    return share_at_least(good, len(drawn), max(1.0 - allowed, 0.0), note)
+    return share_at_least(good, len(drawn), 1.0 - allowed, f"p_fail = {allowed:.3g}")
 
 
 def is_matched(case: Orthogonal) -> bool:

@@ -18,7 +18,7 @@ from reluflow.theory.verdicts import Finding, at_most, holds
 
 @paper.claim(
     "O27",
-    "identity: rotating the points changes neither process nor half times (relative gap)",
+    "rotating the points changes neither process nor half times (relative gap)",
     needs=LIMIT,
 )
 def o27(case: Orthogonal) -> Finding:
@@ -40,9 +40,7 @@ def o27(case: Orthogonal) -> Finding:
     return at_most(max(gaps), 1e-9)
 
 
-@paper.claim(
-    "O28", "identity: kappa times c: times over c, norms unchanged (relative gap)", needs=LIMIT
-)
+@paper.claim("O28", "kappa times c: times over c, norms unchanged (relative gap)", needs=LIMIT)
 def o28(case: Orthogonal) -> Finding:
     """The process for c = 3; the flow with another factor of the loss."""
     process = case.limit

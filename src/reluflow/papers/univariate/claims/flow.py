@@ -30,33 +30,38 @@ _HIGHEST, _STRETCH = 30.0, 1.0
 def clocks(case: Univariate) -> Finding:
     """A general solver on three clocks, from one record of the run to another."""
     run = case.run
-    first, last = quiet_stretch(run)
-    goal, modes = float(run.log_loss[last]), run.modes(first)
-    ends = [
-        integrate(case.data, run.network(first), case.loss, clock, goal, modes) for clock in CLOCKS
-    ] + [run.network(last)]
-    units = [unit_vector(net) for net in ends]
+    begin, end = quiet_stretch(run)
+    first, last = run.at(log_t=begin), run.at(log_t=end)
+    modes = run.modes(t=float(np.exp(begin)))
+    start, goal = (
+        case.loss.log_value(net.predict(case.data.X), case.data.y) for net in (first, last)
+    )
+    ends = [integrate(case.data, first, case.loss, clock, goal, modes) for clock in CLOCKS]
+    units = [unit_vector(net) for net in (*ends, last)]
     apart = max(float(np.linalg.norm(u - v)) for u in units for v in units)
-    note = f"from log-loss {run.log_loss[first]:.4g} to {goal:.4g}, and the engine's own end"
+    note = f"from log-loss {start:.4g} to {goal:.4g}, and the engine's own end"
     return at_most(apart, max(1e-6, 100.0 * case.error), note=note)
 
 
-def quiet_stretch(run: Trajectory) -> tuple[int, int]:
-    """Two records without an event from the first to the second, the loss falling most."""
-    events, F = np.unique(run.events["log_t"]), -run.log_loss
-    best, pair = 0.0, None
-    for first in range(len(run.t) - 1):
-        # an event exactly at the first record leaves a kink on a point: its side is not in the
-        # weights, so a solver that knows only them could not start there
-        nearest = np.searchsorted(events, run.log_t[first] - 1e-9 * abs(run.log_t[first]))
-        until = events[nearest] if nearest < len(events) else np.inf
-        last = int(np.searchsorted(run.log_t, until, side="right")) - 1
-        last = min(last, int(np.searchsorted(F, min(_HIGHEST, F[first] + _STRETCH))))
-        if first < last < len(F) and F[first] < _HIGHEST and F[last] - F[first] > best:
-            best, pair = float(F[last] - F[first]), (first, last)
-    if pair is None or best < 1e-6:
-        raise Unresolved("the run has no two records early on without an event between them")
-    return pair
+def quiet_stretch(run: Trajectory) -> tuple[float, float]:
+    """Two log-times without an event from the first to the second, the loss falling most."""
+    F = -run.log_loss
+    inside = np.flatnonzero(np.isfinite(run.log_t) & (F < _HIGHEST))
+    if len(inside) < 2:
+        raise Unresolved("the run has no two records early on; record more of them")
+    low, high = float(run.log_t[inside[0]]), float(run.log_t[inside[-1]])
+    events = np.unique(run.events["log_t"])
+    cuts = np.concatenate([[low], events[(events > low) & (events < high)], [high]])
+    # an event leaves a kink on a point whose side is not in the weights: stay off both ends
+    begins, ends = cuts[:-1] + 0.01 * np.diff(cuts), cuts[1:] - 0.01 * np.diff(cuts)
+    falls = np.interp(ends, run.log_t[inside], F[inside]) - np.interp(
+        begins, run.log_t[inside], F[inside]
+    )
+    best = int(np.argmax(falls))
+    if falls[best] < 1e-6:
+        raise Unresolved("events leave no stretch early on; fewer neurons would")
+    begin = float(begins[best])
+    return begin, begin + float(ends[best] - begin) * min(1.0, _STRETCH / float(falls[best]))
 
 
 @paper.claim(

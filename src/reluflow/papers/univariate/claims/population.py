@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.densities import Density
-from reluflow.geometry import population_error, population_loss, resolved_regions, sign_changes
+from reluflow.geometry import population_error, population_loss, sign_changes
 from reluflow.losses import Square
 from reluflow.network import Network
+from reluflow.papers.univariate.assumptions import separates
 from reluflow.papers.univariate.case import Univariate
+from reluflow.papers.univariate.claims.limit import limit_regions
 from reluflow.papers.univariate.constants import least_wrong_cells, loss_floor, region_bound
 from reluflow.papers.univariate.field import field
 from reluflow.papers.univariate.paper import paper
@@ -62,7 +64,7 @@ def at_rest(run: Trajectory) -> bool:
     "U25",
     "Theorem 2.3: loss to 0 and at most 32 r + 67 regions with probability 1 - delta: share",
     needs=["A2", "A3", "A4", "A9", "A7", "A8", "density"],
-    regime=["late"],
+    regime=["late", "outgrown"],
 )
 def end_to_end(case: Univariate) -> Finding:
     """The main theorem but for its sample size, whose constant C_0 is not known.
@@ -72,8 +74,7 @@ def end_to_end(case: Univariate) -> Finding:
     good, constants = 0, []
     for run in case.runs:
         r, n = case.teacher.width, run.data.n
-        counts = resolved_regions(run).table
-        good += reaches(run) and int(counts.max()) <= region_bound(r)
+        good += reaches(run) and limit_regions(run, region_bound(r))[1] <= region_bound(r)
         error = max(population_error(run.final, case.teacher, case.known_density()), 1e-12)
         constants.append(n * error / (r * math.log(1.0 / error) + math.log(2.0 / case.delta)))
     found = share_at_least(good, len(case.runs), 1.0 - case.delta)
@@ -176,7 +177,7 @@ def errors_by_size(runs: tuple[Trajectory, ...], density: Density) -> dict[int, 
     groups: dict[int, list[float]] = defaultdict(list)
     for run in runs:
         teacher = run.data.teacher
-        if isinstance(teacher, Network) and np.all(run.data.y * run.final.predict(run.data.X) > 0):
+        if isinstance(teacher, Network) and separates(run):
             groups[run.data.n].append(population_error(run.final, teacher, density))
     return dict(groups)
 
