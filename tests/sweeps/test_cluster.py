@@ -118,7 +118,9 @@ def test_workers_that_cannot_be_started_are_said(tmp_path, monkeypatch):
         raise RuntimeError("Worker failed to start.")
 
     monkeypatch.setattr("distributed.LocalCluster", broken)
-    with pytest.raises(dispatch.ClusterError, match=r"2 worker processes cannot be started"):
+    with pytest.raises(
+        dispatch.ClusterError, match=r"2 worker processes cannot be started .*__main__"
+    ):
         execute(plan("square", 1), tmp_path, workers=2)
     assert tries == [2, 2, 2]
 

@@ -133,8 +133,9 @@ def _started(workers: int, scratch: str) -> Any:
             attempt += 1
             if attempt > ATTEMPTS:
                 raise ClusterError(
-                    f"{workers} worker processes cannot be started ({error}). Use fewer, or "
-                    "compute in this process with workers=0 (--workers 0)."
+                    f"{workers} worker processes cannot be started ({error}). In a script, call "
+                    'this below `if __name__ == "__main__":`, because workers import the script. '
+                    "Else use fewer, or compute in this process with workers=0 (--workers 0)."
                 ) from error
 
 
