@@ -148,6 +148,7 @@ CAMPAIGNS = {
     "files-sealed": Campaign(5_000, 250, mutations("sealed")),
     "files-toml": Campaign(5_000, 500, mutations("toml")),
     "files-csv": Campaign(5_000, 500, mutations("csv")),
+    "links": Campaign(5_000, 500, mutations("link")),
     "flow-balance": Campaign(200, 20, property_of("balance")),
     "flow-falls": Campaign(200, 20, property_of("falls")),
     "flow-limits": Campaign(3_000, 100, property_of("limits")),
