@@ -22,7 +22,6 @@ def test_every_number_has_a_source_an_interval_and_a_tolerance(name):
     assert all(rows > 0 for rows in KEPT[name]["rows"].values())
 
 
-@pytest.mark.long
 def test_every_figure_is_kept():
     """`python tests/studies/expected.py` computes those that are missing."""
     assert sorted(KEPT) == sorted(expected.names())
