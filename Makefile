@@ -10,7 +10,7 @@ export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
 export NUMBA_NUM_THREADS := 1
 
-.PHONY: demo test test-fast test-matrix test-long test-bounds nightly campaigns test-browser bench
+.PHONY: demo test test-fast test-matrix test-other test-long test-bounds nightly campaigns test-browser bench
 .PHONY: docs release format clean
 
 demo: $(VENV)/all
@@ -45,6 +45,10 @@ test-fast: $(ENVIRONMENT)
 # The README quickstart and test-fast with every Python of this machine, newest and oldest packages
 test-matrix:
 	$(PYTHON) tools/matrix.py $(CELLS)
+
+# The README quickstart with the newest Python of this machine besides the one that runs this
+test-other:
+	$(PYTHON) tools/matrix.py --quick
 
 test-long: $(VENV)/dev
 	$(BIN)/pytest -n 2 --dist worksteal -m long

@@ -125,11 +125,15 @@ def property_of(name: str) -> Callable[[Path, int, int], Found]:
     return run
 
 
-def problems(folder: Path, seed: int, size: int) -> Found:
+def problems(name: str) -> Callable[[Path, int, int], Found]:
     """Random flow problems of every generator: none hangs or raises, the ends are confirmed."""
-    from numerics.many import examine_all
 
-    return examine_all(range(seed * size, (seed + 1) * size))
+    def run(folder: Path, seed: int, size: int) -> Found:
+        from numerics import many
+
+        return many.examine_all(getattr(many, name), range(seed * size, (seed + 1) * size))
+
+    return run
 
 
 CAMPAIGNS = {
@@ -144,11 +148,13 @@ CAMPAIGNS = {
     "files-sealed": Campaign(5_000, 250, mutations("sealed")),
     "files-toml": Campaign(5_000, 500, mutations("toml")),
     "files-csv": Campaign(5_000, 500, mutations("csv")),
+    "links": Campaign(5_000, 500, mutations("link")),
     "flow-balance": Campaign(200, 20, property_of("balance")),
     "flow-falls": Campaign(200, 20, property_of("falls")),
     "flow-limits": Campaign(3_000, 100, property_of("limits")),
     "flow-turned": Campaign(500, 50, property_of("turned")),
-    "problems": Campaign(100_000, 100, problems),
+    "problems": Campaign(100_000, 1000, problems("quick")),
+    "problems-judged": Campaign(2_000, 50, problems("judged")),
 }
 
 

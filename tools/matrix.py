@@ -7,6 +7,11 @@ environment is built again when pyproject changes. Standard library only.
     python3 tools/matrix.py                    all interpreters, both sets of packages
     python3 tools/matrix.py --python 3.13      one of them; ``newest`` is the newest one found
     python3 tools/matrix.py --only newest      one set of packages
+    python3 tools/matrix.py --quick            the quickstart alone, with the newest Python but
+                                               the running one: `make test-other`
+
+The last one is for every change. It takes two or three minutes, nearly all of it to compile, and
+a machine without a second Python or without a package index has nothing to test.
 """
 
 from __future__ import annotations
@@ -30,8 +35,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".matrix"
 MINORS = (11, 12, 13, 14)
 KINDS = ("newest", "lowest")
+THIS = f"3.{sys.version_info.minor}"
+NOTHING = "there is no such Python on this machine: nothing was tested"
 SHOWN = ("numpy", "scipy", "numba", "clarabel", "msgspec", "typer", "rich", "dask", "xarray")
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+UNREACHED = "no environment could be made or no package index reached"
 _PROBE = "import ensurepip, sys, venv; print(*sys.version_info[:3], sep='.')"
 _VERSIONS = """
 import json, sys
@@ -105,14 +113,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     # a background shell starts programs with Ctrl-C ignored, and they hand that on
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if options.quick:
+        return quick(chosen(interpreters(), options.python or "newest", options.but or THIS))
     found = chosen(interpreters(), options.python, options.but)
     if not found:
-        print("there is no such Python on this machine: nothing was tested")
+        print(NOTHING)
         return 0
     kinds = (options.only,) if options.only else KINDS
     cells = [_cell(name, path, kind) for name, path in found.items() for kind in kinds]
     print(table(cells))
     return 0 if all(cell.is_good for cell in cells) else 1
+
+
+def quick(found: dict[str, Path]) -> int:
+    """Run the quickstart with these interpreters, without extras; 1 if it fails somewhere."""
+    if not found:
+        print(NOTHING)
+    worked = True
+    for name, python in found.items():
+        folder = FOLDER / f"{name}-quick"
+        failure = _build(folder, python, "newest", extras="")
+        if failure == UNREACHED:
+            print(f"Python {name}: {failure}, nothing was tested")
+            continue
+        answer = failure or _quickstart(folder)
+        print(f"README quickstart with Python {_version(python)}: {answer}")
+        worked = worked and answer.startswith("passed")
+    return 0 if worked else 1
 
 
 def table(cells: Sequence[Cell]) -> str:
@@ -132,6 +159,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--python", metavar="3.X", help="this one alone; `newest` for the newest")
     parser.add_argument("--but", metavar="3.X", help="leave this one out")
     parser.add_argument("--only", choices=KINDS, help="one set of packages alone")
+    parser.add_argument("--quick", action="store_true", help="the quickstart with a second Python")
     parser.add_argument("--bounds", action="store_true", help="print the lower bounds and end")
     return parser.parse_args(arguments)
 
@@ -173,14 +201,22 @@ def _cell(name: str, python: Path, kind: str) -> Cell:
     inside = folder / "bin" / "python"
     asked = [inside, "-c", _VERSIONS, *SHOWN]
     versions = json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
-    # compiled kernels are kept for each environment: numba keeps one set for each Python only
-    environment = {**os.environ, **ONE_THREAD, "NUMBA_CACHE_DIR": str(folder / "kernels")}
-    first = _timed([inside, "-W", "error", "-c", quickstart()], environment)
+    first = _quickstart(folder, "-W", "error")
     tests = ["make", "test-fast", f"BIN={folder / 'bin'}", "ENVIRONMENT="]
-    return Cell(full, kind, versions, first, _timed(tests, environment))
+    return Cell(full, kind, versions, first, _timed(tests, _environment(folder)))
 
 
-def _build(folder: Path, python: Path, kind: str) -> str:
+def _quickstart(folder: Path, *options: str) -> str:
+    command = [folder / "bin" / "python", *options, "-c", quickstart()]
+    return _timed(command, _environment(folder))
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """One thread, and kernels of its own: numba keeps one set for each Python only."""
+    return {**os.environ, **ONE_THREAD, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+
+
+def _build(folder: Path, python: Path, kind: str, extras: str = "[all,dev]") -> str:
     """Make an environment, unless it is there and pyproject is the same; returns what failed."""
     body = (ROOT / "pyproject.toml").read_bytes()
     wanted = hashlib.sha256(body + str(python).encode()).hexdigest()
@@ -190,15 +226,16 @@ def _build(folder: Path, python: Path, kind: str) -> str:
     shutil.rmtree(folder, ignore_errors=True)
     inside = folder / "bin" / "python"
     install = [inside, "-m", "pip", "install", "--quiet"]
-    subprocess.run([python, "-m", "venv", folder], check=True)
-    subprocess.run([*install, "--upgrade", "pip"], check=True)
+    for first in ([python, "-m", "venv", folder], [*install, "--upgrade", "pip"]):
+        if subprocess.run(first).returncode:
+            return UNREACHED
     chosen: list[str | Path] = []
     if kind == "lowest":
         script = [inside, __file__, "--bounds"]
         lines = subprocess.run(script, capture_output=True, text=True, check=True).stdout
         (folder / "bounds.txt").write_text(lines)
         chosen = ["--constraint", folder / "bounds.txt"]
-    answer = subprocess.run([*install, *chosen, "--editable", f"{ROOT}[all,dev]"])
+    answer = subprocess.run([*install, *chosen, "--editable", f"{ROOT}{extras}"])
     if answer.returncode:
         return "not installed"
     stamp.write_text(wanted)

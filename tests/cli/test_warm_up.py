@@ -1,9 +1,14 @@
-"""`reluflow warm-up`: in which order, and that a failure is not called success."""
+"""`reluflow warm-up`: in which order, that a failure is not called success, and its end."""
 
+import signal
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -49,3 +54,31 @@ def test_a_kind_that_cannot_be_compiled_is_an_error(kinds, monkeypatch):
     result = CliRunner().invoke(app, ["warm-up", "--workers", "2"])
     assert result.exit_code != 0
     assert "kernels are compiled" not in result.output
+
+
+ENDLESS = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from reluflow.cli import main
+from reluflow.engines import warm_up
+warm_up.FIRST, warm_up.THEN, warm_up.warm_up = {600.0: None, 601.0: None}, {}, time.sleep
+sys.argv = ["reluflow", "warm-up", "--workers", "2"]
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_with_its_workers(number):
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS], stderr=subprocess.PIPE, text=True)
+    try:
+        while len(workers := psutil.Process(process.pid).children()) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=120)  # two seconds on an idle machine
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert errors.splitlines()[-1].startswith("interrupted")
+    assert "Traceback" not in errors
+    assert psutil.wait_procs(workers, timeout=20)[1] == []

@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 import dask
+import distributed  # noqa: F401  its settings must be there before one of them is changed for a time
 import psutil
 import pytest
 

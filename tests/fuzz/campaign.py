@@ -99,7 +99,7 @@ def work(kind: str, count: int, first: int, seed: int) -> None:
     from fuzz.uses import use
 
     with tempfile.TemporaryDirectory() as folder:
-        for golden in RUNS if kind == "sealed" else []:  # compiles
+        for golden in RUNS if kind in ("sealed", "link") else []:  # compiles
             use("sealed", _copy(golden, Path(folder)))
         print(json.dumps({"end": "ready"}), flush=True)
         path = Path(folder) / "x"

@@ -156,19 +156,52 @@ def text(paths: list[Path], rng: np.random.Generator) -> bytes:
     return " ".join(words).encode(errors="surrogatepass")
 
 
+def link(rng: np.random.Generator) -> bytes:
+    """The state that a link of the explorer holds, with changed values or bytes."""
+    from reluflow.explore import presets, state
+
+    raw = state.to_json(presets.named(_choice(presets.listed(), rng)["id"]))
+    if rng.random() < 0.2:
+        return flipped(json.dumps(raw).encode(), rng)
+    for _ in range(int(rng.integers(1, 3))):
+        _change_part(raw, rng)
+    return json.dumps(raw).encode(errors="surrogatepass")
+
+
+def _change_part(table: Any, rng: np.random.Generator) -> None:
+    """Another value, none, or one more at a random place of nested tables and lists."""
+    while True:
+        keys = sorted(table) if isinstance(table, dict) else range(len(table))
+        key = _choice(keys, rng)
+        if isinstance(table[key], (dict, list)) and table[key] and rng.random() < 0.7:
+            table = table[key]
+            continue
+        match int(rng.integers(6)):
+            case 0:
+                del table[key]
+            case 1 if isinstance(table, list):
+                table.extend(table[: int(rng.integers(1, 500))])
+            case 2 | 3 | 4 if isinstance(table[key], (int, float)):
+                table[key] = table[key] * _choice([-1, 0, 0.5, 1.001, 2, 3, 1e3, 1e7, 1e300], rng)
+            case _:
+                table[key] = _choice([*SPECIAL, *WORDS], rng)
+        return
+
+
 def _choice(options: Any, rng: np.random.Generator) -> Any:
     return options[int(rng.integers(len(options)))]
 
 
-MUTATIONS = {
+MUTATIONS = {  # new ones come last: the place is part of the seed
+    "csv": lambda rng: text(TABLES, rng),
     "damaged": damaged,
     "sealed": sealed,
     "toml": lambda rng: text(TOMLS, rng),
-    "csv": lambda rng: text(TABLES, rng),
+    "link": link,
 }
 
 
 def mutation(kind: str, number: int, seed: int) -> bytes:
     """The mutation of this number: the same bytes whenever and in whatever order it is made."""
-    names = sorted(MUTATIONS)
-    return MUTATIONS[kind](np.random.default_rng([seed, names.index(kind), number]))
+    place = list(MUTATIONS).index(kind)
+    return MUTATIONS[kind](np.random.default_rng([seed, place, number]))

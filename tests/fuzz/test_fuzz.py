@@ -14,8 +14,8 @@ from fuzz.mutations import MUTATIONS, mutation
 from fuzz.uses import use
 
 CASES = sorted((Path(__file__).parent / "cases").iterdir())
-FEW = {"damaged": 300, "sealed": 100, "toml": 200, "csv": 200}
-MANY = {"damaged": 15_000, "sealed": 5_000, "toml": 5_000, "csv": 5_000}
+FEW = {"damaged": 300, "sealed": 100, "toml": 200, "csv": 200, "link": 200}
+MANY = {"damaged": 15_000, "sealed": 5_000, "toml": 5_000, "csv": 5_000, "link": 5_000}
 PEAK_BYTES = 2**30
 
 

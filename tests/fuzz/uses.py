@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 import reluflow as rf
 from reluflow import files, spec, toml
-from reluflow.errors import ReluflowError
+from reluflow.errors import InputError, ReluflowError
 from reluflow.verify import verify
 
 Call = Callable[[], Any]
@@ -99,4 +100,22 @@ def _csv(path: Path) -> Iterator[Call]:
     yield lambda: rf.datasets.from_csv(path, label="y")
 
 
-USES = {"damaged": _file, "sealed": _file, "toml": _toml, "csv": _csv}
+def _link(path: Path) -> Iterator[Call]:
+    """A link of the explorer: what its page sends, what is computed and downloaded from it."""
+    from reluflow.explore import compute, documents
+    from reluflow.explore.state import from_json, to_json
+
+    try:
+        raw = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise InputError("the message is not JSON") from None
+    state = from_json(raw)
+    yield lambda: from_json(to_json(state))
+    yield lambda: (state.dataset(), state.network(), state.options())
+    yield lambda: documents.to_toml(state)
+    yield lambda: documents.to_python(state)
+    if state.width * state.n <= LARGEST_BUILT:
+        yield lambda: compute.train(state, 1e-3, 0.1, None)
+
+
+USES = {"damaged": _file, "sealed": _file, "toml": _toml, "csv": _csv, "link": _link}

@@ -5,8 +5,10 @@
     python tests/studies/expected.py --only correlated/fig1
 
 ``test_expected.py`` computes them again and compares. A number may move by a millionth of itself,
-or by a hundredth of its distance to the nearer end of its interval: measured errors near rounding
-move by more than a millionth and mean nothing.
+or by a tenth of its distance to the nearer end of its interval: measured errors near rounding move
+by more than a millionth and mean nothing, and so do slopes fitted through the records of a run,
+whose places depend on rounding. So does how many there are: rows of tables may differ by a tenth.
+With other releases of Python, NumPy, SciPy and numba nine figures moved by a twentieth at most.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from reluflow.studies import recipe_named
 from reluflow.studies.reproduce import reproduce
 
 FILE = Path(__file__).with_name("expected.json")
-RELATIVE, OF_DISTANCE = 1e-6, 1e-2
+RELATIVE, OF_DISTANCE, OF_ROWS = 1e-6, 0.1, 0.1
 
 
 def tolerance(value, low, high):

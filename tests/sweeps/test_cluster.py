@@ -118,9 +118,27 @@ def test_workers_that_cannot_be_started_are_said(tmp_path, monkeypatch):
         raise RuntimeError("Worker failed to start.")
 
     monkeypatch.setattr("distributed.LocalCluster", broken)
-    with pytest.raises(dispatch.ClusterError, match=r"2 worker processes cannot be started"):
+    with pytest.raises(
+        dispatch.ClusterError, match=r"2 worker processes cannot be started .*__main__"
+    ):
         execute(plan("square", 1), tmp_path, workers=2)
     assert tries == [2, 2, 2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_does_not_wait_for_workers_that_do_not_start(tmp_path, monkeypatch, number):
+    monkeypatch.setattr("distributed.LocalCluster", lambda **_: threading.Event().wait(600.0))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), number))
+    timer.start()
+    try:
+        began = time.monotonic()
+        with pytest.raises(Interrupted):
+            execute(plan("square", 1), tmp_path, workers=2)
+        assert time.monotonic() - began < 300.0  # two seconds on an idle machine
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
 
 
 class Answers:

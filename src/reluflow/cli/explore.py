@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -45,16 +47,19 @@ def explore(
         return
     from reluflow.explore.server import run
 
-    def ready(server: Server) -> None:
-        if port is None and server.port != _first_port():
-            typer.echo(f"Port {_first_port()} is in use; this is port {server.port}.")
-        typer.echo(f"The explorer is at {server.url}")
-        typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
-        sys.stdout.flush()
-        if browser:
-            _open(server.url)
+    with tempfile.TemporaryDirectory(prefix="reluflow-") as private:
+        run(state, port=port, ready=partial(_ready, port, Path(private) if browser else None))
 
-    run(state, port=port, ready=ready)
+
+def _ready(port: int | None, private: Path | None, server: Server) -> None:
+    """Say where the explorer is, and open a browser there."""
+    if port is None and server.port != _first_port():
+        typer.echo(f"Port {_first_port()} is in use; this is port {server.port}.")
+    typer.echo(f"The explorer is at {server.url}")
+    typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
+    sys.stdout.flush()
+    if private is not None:
+        _open(server.url, private)
 
 
 def _state(file: Path | None, preset: str | None) -> State:
@@ -71,8 +76,12 @@ def _first_port() -> int:
     return PORTS[0]
 
 
-def _open(url: str) -> None:
-    """Open a browser window where there is a display; the printed address serves elsewhere."""
+def _open(url: str, private: Path) -> None:
+    """Open a browser window where there is a display; the printed address serves elsewhere.
+
+    The browser is told the name of a file that only this user can read, and goes on from there:
+    every user of the machine sees the command lines of all programs, and the key would be in one.
+    """
     import threading
     import webbrowser
 
@@ -80,4 +89,6 @@ def _open(url: str) -> None:
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
     if has_display:
-        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        page = private / "explorer.html"
+        page.write_text(f'<meta http-equiv="refresh" content="0; url={url}">', encoding="utf-8")
+        threading.Thread(target=webbrowser.open, args=(page.as_uri(),), daemon=True).start()

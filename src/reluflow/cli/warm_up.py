@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reluflow import interrupts
 from reluflow.cli.guard import Debug, guarded
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+
+LOOK_S = 0.2  # between two looks for a signal
 
 
 @guarded
@@ -40,7 +45,8 @@ def warm_up(
             pool.submit(kinds.warm_up, name): name for name in kinds.FIRST
         }
         while open_:
-            for ended in wait(open_, return_when=FIRST_COMPLETED).done:
+            interrupts.check()
+            for ended in wait(open_, LOOK_S, return_when=FIRST_COMPLETED).done:
                 ended.result()
                 done += 1
                 if open_.pop(ended) == "square loss":  # what it shares with these is now ready
@@ -49,9 +55,25 @@ def warm_up(
     typer.echo(f"kernels are compiled ({time.perf_counter() - began:.1f} s)")
 
 
-def processes(count: int) -> Executor:
-    """Workers that share nothing but the cache on disk."""
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+@contextmanager
+def processes(count: int) -> Iterator[Executor]:
+    """Workers that share nothing but the cache on disk; an error or a signal ends them at once.
 
-    return ProcessPoolExecutor(count, mp_context=get_context("spawn"))
+    What they compile cannot be stopped half-way, and Python waits at its end for its workers.
+    """
+    import multiprocessing
+    import signal
+    from concurrent.futures import ProcessPoolExecutor
+
+    with ProcessPoolExecutor(
+        count,
+        multiprocessing.get_context("spawn"),
+        initializer=signal.signal,  # a terminal sends Ctrl-C to them too
+        initargs=(signal.SIGINT, signal.SIG_IGN),
+    ) as pool:
+        try:
+            yield pool
+        except BaseException:
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            raise

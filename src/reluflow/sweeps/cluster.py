@@ -13,8 +13,10 @@ import os
 import re
 import signal
 import tempfile
+import threading
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +34,7 @@ from reluflow.sweeps.security import CLOSED, Certificates, of_caller, temporary
 
 CONNECT_S = 30
 CLOSE_S = 3
+LOOK_S = 0.1  # between two looks for a signal
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+")
 
 
@@ -94,16 +97,15 @@ def _local(workers: int) -> Iterator[Any]:
             with Client(cluster, set_as_default=False) as client:
                 yield client
         finally:
-            with contextlib.suppress(TimeoutError):
-                _kill(cluster)
-                cluster.close(timeout=CLOSE_S)
+            _end(cluster)
 
 
 def _started(workers: int, scratch: str) -> Any:
     """A cluster of local processes; more tries if one of them dies while it starts.
 
-    Workers inherit the blocked signal: Ctrl-C reaches every process of a terminal, and the driver
-    alone decides what it means. SIGTERM is theirs: Python ends children by it when it exits.
+    Threads and workers inherit the blocked signal: Ctrl-C reaches every process of a terminal, and
+    the driver alone decides what it means. SIGTERM is theirs: Python ends children by it when it
+    exits.
     """
     from multiprocessing import resource_tracker
 
@@ -114,8 +116,8 @@ def _started(workers: int, scratch: str) -> Any:
     while True:
         interrupts.check()
         try:
-            with _deaf():
-                return LocalCluster(
+            return _made(
+                lambda: LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
@@ -129,13 +131,45 @@ def _started(workers: int, scratch: str) -> Any:
                     silence_logs=logging.CRITICAL,
                     local_directory=scratch,
                 )
+            )
         except (OSError, RuntimeError) as error:
             attempt += 1
             if attempt > ATTEMPTS:
                 raise ClusterError(
-                    f"{workers} worker processes cannot be started ({error}). Use fewer, or "
-                    "compute in this process with workers=0 (--workers 0)."
+                    f"{workers} worker processes cannot be started ({error}). In a script, call "
+                    'this below `if __name__ == "__main__":`, because workers import the script. '
+                    "Else use fewer, or compute in this process with workers=0 (--workers 0)."
                 ) from error
+
+
+def _made(make: Callable[[], Any]) -> Any:
+    """The cluster that ``make`` makes, in a thread of its own: a signal does not wait for it.
+
+    On a busy machine workers start for minutes. One that is done after an interrupt is closed.
+    """
+    answer: Future[Any] = Future()
+    left = threading.Event()
+
+    def work() -> None:
+        try:
+            answer.set_result(make())
+        except BaseException as error:
+            answer.set_exception(error)
+        else:
+            if left.is_set():
+                _end(answer.result())
+
+    with _deaf():
+        threading.Thread(target=work, name="reluflow-cluster", daemon=True).start()
+    try:
+        while not wait([answer], LOOK_S).done:
+            interrupts.check()
+    except KeyboardInterrupt:
+        left.set()
+        if answer.done() and answer.exception() is None:  # before it could see that nobody waits
+            _end(answer.result())
+        raise
+    return answer.result()
 
 
 @contextmanager
@@ -148,13 +182,15 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _kill(cluster: Any) -> None:
+def _end(cluster: Any) -> None:
     """End workers at once: they hold nothing, and a run in progress would not let them go."""
     for nanny in cluster.workers.values():
         nanny.auto_restart = False
         if nanny.pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(nanny.pid, signal.SIGKILL)
+    with contextlib.suppress(TimeoutError):
+        cluster.close(timeout=CLOSE_S)
 
 
 @contextmanager

@@ -46,10 +46,10 @@ SAMPLE = [
 MANY = 2000
 
 
-def random_problem(seed):
-    """Data, network, loss and options; d 1..8, n 1..20, m 1..60, scales 1 to exp(-1000)."""
+def random_problem(seed, largest=(8, 20, 60)):
+    """Data, network, loss and options; d, n and m up to ``largest``, scales 1 to exp(-1000)."""
     rng = np.random.default_rng(seed)
-    d, n, m = int(rng.integers(1, 9)), int(rng.integers(1, 21)), int(rng.integers(1, 61))
+    d, n, m = (int(rng.integers(1, most + 1)) for most in largest)
     loss = (Square(), Square("1/2"), Exponential(), Logistic())[rng.integers(4)]
     X = rng.normal(size=(n, d))
     W = rng.normal(size=(m, d))
