@@ -98,7 +98,7 @@ def test_between_two_planes_the_hessian_decides_along_them():
     held = rf.Network([1.0], [[1.0, 0.0]])
     c = rf.losses.Square().forces(held.predict(data.X), data.y)
     on, rests = np.array([[True, False, False]]), np.array([[False, True, False]])
-    pull, between, pattern = stationary._pulls(data.X, on, rests, c + [0.0, 0.0, 0.0])
+    pull, between, pattern = stationary._pulls(data.X, on, rests, c)
     assert np.linalg.norm(pull) < 1e-12
     assert not between.any()  # nothing pulls across: the plane is needed on one side only
     assert pattern.tolist() == on.tolist()

@@ -114,7 +114,7 @@ def stationary_point(
         words = "no neuron is active on any point: the network is dead"
         return StationaryPoint("dead", np.nan, 0.0, True, words)
     near = _on_planes(data, W, z, left)
-    rests = near & (a[:, None] * c < 0.0)
+    rests = near & np.less(np.outer(a, c), 0.0)
     pull, between, on = _pulls(data.X, on & ~rests, rests, c)
     gradient = _gradient(data.X, a, z, on | between, c, pull)
     if gradient > AT_REST:
@@ -128,7 +128,7 @@ def stationary_point(
         return StationaryPoint("saddle", np.nan, gradient, True, words)
     bend = chosen.kappa(data.n) * np.ones(data.n) if isinstance(chosen, Square) else np.abs(c)
     curvature, whole = _curvature(data.X, a, z, on, between, pull, bend)
-    dead = ~on.any(axis=1)[:, None]
+    dead = np.logical_not(on.any(axis=1, keepdims=True))
     if curvature < -CURVED and not (between == rests).all():  # is there a way along the planes?
         along, _ = _curvature(data.X, a, z, on, rests, pull, bend)
         between = rests if along < -CURVED else between
@@ -164,8 +164,8 @@ def _judged(
         )
     if revivable:
         words += (
-            f"; {revivable} dead neuron{'s' if revivable > 1 else ''} on the plane of a point would "
-            "lower the loss if pushed over it, and nothing pushes"
+            f"; {revivable} dead neuron{'s' if revivable > 1 else ''} on the plane of a point "
+            "would lower the loss if pushed over it, and nothing pushes"
         )
     if not whole:
         words += ", looked at neuron by neuron only"

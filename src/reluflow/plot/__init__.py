@@ -28,7 +28,7 @@ from reluflow.errors import InputError, ReluflowError
 from reluflow.figures import Layer, Line, Panel, Rule
 from reluflow.losses import Square
 from reluflow.network import Network
-from reluflow.plot import of_inputs, of_runs
+from reluflow.plot import of_inputs, of_runs, times
 from reluflow.plot.canvas import draw
 from reluflow.trajectory import Trajectory
 from reluflow.wording import shown
@@ -269,12 +269,12 @@ def _staircase(run: Trajectory, predicted: Any) -> tuple[Layer, ...]:
         predicted = predict(run.data, run.net, loss=run.loss_function)
     detail: Any = getattr(predicted, "detail", None)
     if hasattr(detail, "sharp_times") and hasattr(detail, "losses"):
-        times = np.array(detail.sharp_times(float(run.net.log_norms.max())))
+        jumps = np.array(detail.sharp_times(float(run.net.log_norms.max())))
         with np.errstate(divide="ignore"):
             levels = np.log10(np.array(detail.losses))
-        first = np.nanmin(of_runs.log10_time(run)[1:])
-        x = np.concatenate([[first], np.repeat(np.log10(times), 2)])
-        y = np.concatenate([np.repeat(levels[: len(times)], 2), [levels[len(times)]]])
+        first, _ = times.span([run])
+        x = np.concatenate([[first], np.repeat(np.log10(jumps), 2)])
+        y = np.concatenate([np.repeat(levels[: len(jumps)], 2), [levels[len(jumps)]]])
         y = np.where(np.isfinite(y), y, np.nan)
         return (Line(x, y, "predicted", colour=1, dash="dash", width=2.0),)
     network = _limit(run, predicted)
