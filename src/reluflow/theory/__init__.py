@@ -18,6 +18,7 @@ from reluflow.theory.contract import (
     Findings,
     LabelledRun,
     Reproduction,
+    Said,
     Section,
 )
 from reluflow.theory.fits import Fit, Share, line, share
@@ -52,6 +53,7 @@ __all__ = [
     "Reference",
     "Report",
     "Reproduction",
+    "Said",
     "Section",
     "Share",
     "Statement",
