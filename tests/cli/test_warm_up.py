@@ -1,5 +1,6 @@
 """`reluflow warm-up`: in which order, and that a failure is not called success."""
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
@@ -49,3 +50,12 @@ def test_a_kind_that_cannot_be_compiled_is_an_error(kinds, monkeypatch):
     result = CliRunner().invoke(app, ["warm-up", "--workers", "2"])
     assert result.exit_code != 0
     assert "kernels are compiled" not in result.output
+
+
+def test_it_answers_with_plain_data(kinds):
+    result = CliRunner().invoke(app, ["warm-up", "--workers", "2", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found["compiled"]) == set(kinds)
+    assert found["workers"] == 2
+    assert found["seconds"] >= 0.0

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reluflow.cli.common import Json
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
 
 if TYPE_CHECKING:
     from reluflow.explore.server import Server
@@ -31,6 +33,7 @@ def explore(
         int | None, typer.Option(min=1024, max=65535, help="Default: the first free one.")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open a browser; the address is printed.")] = True,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Drag points and neurons in the browser and watch the exact gradient flow follow."""
@@ -41,15 +44,21 @@ def explore(
         from reluflow.explore.export import write
 
         write(state, export)
-        typer.echo(f"The page is {export}: open it in a browser; it needs nothing else.")
+        if as_json:
+            answer({"page": export})
+        else:
+            typer.echo(f"The page is {export}: open it in a browser; it needs nothing else.")
         return
     from reluflow.explore.server import run
 
     def ready(server: Server) -> None:
-        if port is None and server.port != _first_port():
+        if as_json:
+            answer({"address": server.url, "port": server.port})
+        elif port is None and server.port != _first_port():
             typer.echo(f"Port {_first_port()} is in use; this is port {server.port}.")
-        typer.echo(f"The explorer is at {server.url}")
-        typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
+        if not as_json:
+            typer.echo(f"The explorer is at {server.url}")
+            typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
         sys.stdout.flush()
         if browser:
             _open(server.url)

@@ -51,6 +51,11 @@ def loss(run: Trajectory | list[Trajectory], *, predicted: Any = None, ax: Any =
         `reluflow.limits.predict`.
     ax : matplotlib axes, optional
         Where to draw; a new figure without.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     runs = list(run) if isinstance(run, list | tuple) else [run]
     for item in runs:
@@ -70,6 +75,11 @@ def norms(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("norms", "Norms of the neurons", [of_runs.norms(_check_run(run))], ax)
 
@@ -87,6 +97,11 @@ def neurons(run: Trajectory | Network, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     if isinstance(run, Network):
         panel = of_runs.neurons_of(run)
@@ -104,6 +119,11 @@ def raster(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("raster", "Activations", [of_runs.raster(_check_run(run))], ax)
 
@@ -117,6 +137,11 @@ def spectrum(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("spectrum", "Singular values", [of_runs.spectrum(_check_run(run))], ax)
 
@@ -144,6 +169,11 @@ def function(
         at most 60 points.
     ax : matplotlib axes, optional
         Where to draw; a new figure without.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     panel = function_panel(run, data, predicted=predicted, least=least)
     return draw("function", "The learned function", [panel], ax)
@@ -162,6 +192,11 @@ def surface(run: Trajectory | Network, data: Dataset | None = None, *, ax: Any =
         The data beside a network; a run has its own.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("surface", "The learned function", [surface_panel(run, data)], ax)
 

@@ -150,6 +150,11 @@ def at_most(
     trend : float, optional
         How the margin changes towards the limit of the statement; positive where it improves.
 
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
+
     Examples
     --------
     >>> verdict_of(at_most(3.0, 2.0)).value
@@ -178,6 +183,11 @@ def at_least(
     ----------
     measured, bound, error, case, note, trend
         As for `at_most`.
+
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
     """
     mirrored = at_most(-float(measured), -float(bound), error, case=case, note=note, trend=trend)
     return replace(mirrored, measured=float(measured), bound=float(bound))
@@ -194,6 +204,11 @@ def equals(measured: float, expected: float, error: float, *, note: str = "") ->
         The distance allowed.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
 
     Examples
     --------
@@ -217,6 +232,11 @@ def holds(
         As shown in the table.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict.
 
     Examples
     --------
@@ -273,6 +293,11 @@ def falls(
         A value below it counts as zero.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict with the fitted power.
     """
     levels, values = case.late_measures(measure)
     last = float(values[-1])
