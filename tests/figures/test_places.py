@@ -7,7 +7,7 @@ from reluflow.errors import InputError
 from reluflow.figures import Axis, Figure, Line, Panel, Raster, Rule, Span
 from reluflow.figures.page import to_plotly
 from reluflow.figures.paper import picture
-from reluflow.figures.places import below, middles, placed, unplaced
+from reluflow.figures.places import middles, on_the_left, placed, unplaced
 
 PACED = Axis("t", pace=((0.0, 0.0), (1.0, 0.8), (3.0, 1.0)), ticks=((1.0, "one"), (2.0, "two")))
 
@@ -60,14 +60,14 @@ def test_paper_bends_its_axis_too():
 
 
 @pytest.mark.parametrize("scale", ["linear", "log"])
-def test_of_two_rules_close_together_the_lower_has_its_text_below(scale):
+def test_of_two_rules_close_together_the_lower_has_its_text_on_the_left(scale):
     curve = Line(np.arange(3.0), np.array([1.0, 10.0, 100.0]), "curve")
     close = (Rule(2.0, "y", "a"), Rule(2.1, "y", "b"), Rule(50.0, "y", "c"), Rule(2.05, "x", "d"))
-    assert below((curve, *close), Axis("y", scale)) == {1}
-    assert below((curve, Rule(-1.0, "y", "lost")), Axis("y", scale)) == set()
+    assert on_the_left((curve, *close), Axis("y", scale)) == {1}
+    assert on_the_left((curve, Rule(-1.0, "y", "lost")), Axis("y", scale)) == set()
     panel = Panel("", Axis("x"), Axis("y", scale), (curve, *close[:2]))
     notes = to_plotly(Figure("f", "F", (panel,)))["layout"]["annotations"]
-    assert [note["yanchor"] for note in notes] == ["top", "bottom"]
+    assert [note["xanchor"] for note in notes] == ["left", "right"]
 
 
 def test_columns_leave_room_for_long_texts_at_an_axis():

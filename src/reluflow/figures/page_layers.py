@@ -33,7 +33,7 @@ from reluflow.figures.page_words import (
     thinned,
     words,
 )
-from reluflow.figures.places import below, edges, middles, placed
+from reluflow.figures.places import edges, middles, on_the_left, placed
 
 CELLS_WITH_TEXT = 2_000  # the texts of larger rasters are made by the page, from `meta`
 _PX = 4 / 3  # pixels in a point of typography
@@ -61,7 +61,7 @@ class Parts:
 
 def draw(panel: Panel, k: int, layers: Sequence[Layer], limit: int) -> Parts:
     """Draw the layers of the k-th panel, curves with at most ``limit`` points."""
-    parts, low = Parts(), below(layers, panel.y)
+    parts, left = Parts(), on_the_left(layers, panel.y)
     for number, (layer, cue) in enumerate(zip(layers, palette.cues(layers), strict=True)):
         if isinstance(layer, Line):
             parts.data += _line(layer, cue, panel, limit)
@@ -74,7 +74,7 @@ def draw(panel: Panel, k: int, layers: Sequence[Layer], limit: int) -> Parts:
         elif isinstance(layer, Heat):
             parts.data.append(_heat(layer, panel, k))
         elif isinstance(layer, Rule):
-            parts.add(_rule(layer, panel, k, number in low))
+            parts.add(_rule(layer, panel, k, number in left))
         elif isinstance(layer, Span):
             parts.shapes += _span(layer, panel, k)
         else:
@@ -224,7 +224,7 @@ def _heat(layer: Heat, panel: Panel, k: int) -> Entry:
     }
 
 
-def _rule(layer: Rule, panel: Panel, k: int, low: bool) -> Parts:
+def _rule(layer: Rule, panel: Panel, k: int, left: bool) -> Parts:
     along, across, axis = ("x", "y", panel.y) if layer.axis == "y" else ("y", "x", panel.x)
     place = on_axis(layer.value, axis)
     if not np.isfinite(place):
@@ -235,8 +235,8 @@ def _rule(layer: Rule, panel: Panel, k: int, low: bool) -> Parts:
     shape = refs | {"type": "line", "line": line, f"{along}0": 0, f"{along}1": 1}
     shape |= {f"{across}0": value, f"{across}1": value}
     font = {"color": palette.text_colour(layer.colour)}
-    note = refs | {along: 1, across: place, "showarrow": False, "font": font}
-    note |= {"xanchor": "right", "yanchor": "bottom" if along == "x" and not low else "top"}
+    note = refs | {along: 0 if left else 1, across: place, "showarrow": False, "font": font}
+    note |= {"xanchor": "left" if left else "right", "yanchor": "bottom" if along == "x" else "top"}
     note |= {"text": words(layer.label), "textangle": 0 if along == "x" else -90}
     return Parts(shapes=[shape], annotations=[note] if layer.label else [])
 

@@ -34,6 +34,7 @@ from reluflow.figures.places import edges, placed
 
 _MARGIN = {"l": 64, "r": 20, "t": 30, "b": 56}
 _PAGE_PX, _LETTER_PX, _TICK_PX = 930, 7.5, 40  # width of figures, of a letter, room at an axis
+_ROW_PX = 20  # of the legend
 _GAP_PX = 84  # between rows: tick labels, axis title, panel title
 
 
@@ -87,7 +88,7 @@ def _places(figure: Figure, columns: int, screen: str) -> Entry:
     rows = [range(k, min(k + columns, len(panels))) for k in range(0, len(panels), columns)]
     heights = [max(_height_px(panels[k], screen) for k in row) for row in rows]
     total = sum(heights) + _GAP_PX * (len(rows) - 1)
-    found: Entry = {"height": total + _MARGIN["t"] + _MARGIN["b"] + 40}  # 40: the legend
+    found: Entry = {"height": total + _MARGIN["t"] + _MARGIN["b"] + _legend_px(figure, screen)}
     gap = _gap(figure, columns)
     width = (1 - gap * (columns - 1)) / columns
     top = 0
@@ -103,6 +104,16 @@ def _places(figure: Figure, columns: int, screen: str) -> Entry:
                 found[reference("coloraxis", k)] = _colour_bar(bars[0], right, tall)
         top += height + _GAP_PX
     return found
+
+
+def _legend_px(figure: Figure, screen: str) -> int:
+    """Height of the legend: a row for each entry on a narrow screen, four entries on a wide one."""
+    groups = [panel.layers for panel in figure.panels] + [frame.layers for frame in figure.frames]
+    named = {getattr(layer, "label", "") for layers in groups for layer in layers}
+    named -= {layer.label for layers in groups for layer in layers if isinstance(layer, Rule)}
+    entries = len(named - {""})
+    rows = -(-entries // 4) if screen == "wide" else entries
+    return 40 + _ROW_PX * max(0, rows - 2)
 
 
 def _gap(figure: Figure, columns: int) -> float:

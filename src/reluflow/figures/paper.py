@@ -35,7 +35,7 @@ from reluflow.figures.description import (
     Span,
     Text,
 )
-from reluflow.figures.places import below, edges, middles, placed, unplaced
+from reluflow.figures.places import edges, middles, on_the_left, placed, unplaced
 from reluflow.figures.typeset import mathtext
 
 NARROW_IN, WIDE_IN = 3.25, 6.75
@@ -208,9 +208,9 @@ def _height(panel: Panel, width: float) -> float:
 def _draw_panel(axes: Any, panel: Panel) -> None:
     axes.set_xscale(**_scale(panel.x))
     axes.set_yscale(**_scale(panel.y))
-    low = below(panel.layers, panel.y)
+    left = on_the_left(panel.layers, panel.y)
     for k, (layer, cue) in enumerate(zip(panel.layers, palette.cues(panel.layers), strict=True)):
-        _draw_layer(axes, panel, layer, cue, low=k in low)
+        _draw_layer(axes, panel, layer, cue, left=k in left)
     axes.set_title(_text(panel.title))
     _set_axis(axes, axes.xaxis, panel.x)
     _set_axis(axes, axes.yaxis, panel.y)
@@ -239,11 +239,11 @@ def _set_axis(axes: Any, drawn: Any, axis: Axis) -> None:
         axes.locator_params(name, nbins=6)
 
 
-def _draw_layer(axes: Any, panel: Panel, layer: Layer, cue: palette.Cue, low: bool) -> None:
+def _draw_layer(axes: Any, panel: Panel, layer: Layer, cue: palette.Cue, left: bool) -> None:
     if isinstance(layer, Line):
         _draw_line(axes, layer, cue)
     elif isinstance(layer, Rule):
-        _draw_rule(axes, layer, low)
+        _draw_rule(axes, layer, left)
     elif isinstance(layer, Points):
         area = np.broadcast_to(np.asarray(layer.size, float), np.shape(layer.x)) ** 2
         style = _marker_style(layer, cue)
@@ -297,12 +297,12 @@ def _draw_arrows(axes: Any, layer: Arrows, cue: palette.Cue) -> None:
         axes.autoscale_view()
 
 
-def _draw_rule(axes: Any, layer: Rule, low: bool) -> None:
+def _draw_rule(axes: Any, layer: Rule, left: bool) -> None:
     style = {"color": palette.colour(layer.colour), "linestyle": _DASHES[layer.dash]}
     if layer.axis == "y":
         axes.axhline(layer.value, linewidth=0.9, **style)
-        place = (0.99, layer.value, layer, axes.get_yaxis_transform())
-        _remark(axes, *place, ha="right", va="top" if low else "bottom")
+        place = (0.01 if left else 0.99, layer.value, layer, axes.get_yaxis_transform())
+        _remark(axes, *place, ha="left" if left else "right", va="bottom")
     else:
         axes.axvline(layer.value, linewidth=0.9, **style)
         place = (layer.value, 0.98, layer, axes.get_xaxis_transform())

@@ -11,8 +11,9 @@ import numpy as np
 from reluflow.figures.description import Axis, Layer, Line, Points, Rule, Values
 
 
-def below(layers: Sequence[Layer], axis: Axis) -> set[int]:
-    """Which rules across the panel, by their number, have their text below: one is close above.
+def on_the_left(layers: Sequence[Layer], axis: Axis) -> set[int]:
+    """Which rules across the panel, by their number, have their text on the left: one is close
+    above, with its text on the right.
 
     Close is a twelfth of the axis, as far as the data tell.
     """

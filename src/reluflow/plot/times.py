@@ -24,7 +24,8 @@ KNOTS, TICKS = 33, 7
 def axis(runs: Sequence[Trajectory]) -> Axis:
     """The axis of log10 time or iterations of these runs; iteration 0 stands at one half.
 
-    Where events crowd, half of the axis is shared out by time and half by events.
+    Where events crowd, a third each of the axis is shared out by time, by events, and by what the
+    loss changes.
     """
     low, high = span(runs)
     happened = np.concatenate([_finite(run.events["log_t"]) for run in runs])
@@ -35,8 +36,8 @@ def axis(runs: Sequence[Trajectory]) -> Axis:
     name = "log10 of time" if flow else "iteration"
     if len(share) < FEWEST or np.abs(share - even).max() < CROWDED:
         return Axis(name) if flow else Axis(name, ticks=_decades(low, high))
-    pace = _pace(low, high, happened)
-    return Axis(f"{name}, stretched where events are", pace=pace, ticks=_ticks(pace, flow))
+    pace = _pace(low, high, happened, [_changes(run) for run in runs])
+    return Axis(f"{name}, paced by events", pace=pace, ticks=_ticks(pace, flow))
 
 
 def span(runs: Sequence[Trajectory]) -> tuple[float, float]:
@@ -98,12 +99,26 @@ def _finite(log_times: Array) -> Array:
     return np.asarray(log_times[np.isfinite(log_times)], float) / LN10
 
 
-def _pace(low: float, high: float, happened: Array) -> tuple[tuple[float, float], ...]:
-    """Places 0 to 1 of times: the mean of an even pace and of one that follows the events."""
+def _changes(run: Trajectory) -> tuple[Array, Array]:
+    """Times, and the share of all change of the logarithm of the loss until then, 0 to 1."""
+    kept = np.isfinite(run.log_t) & np.isfinite(run.log_loss)
+    if kept.sum() < 2:
+        return np.zeros(1), np.zeros(1)
+    path = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(run.log_loss[kept])))])
+    return run.log_t[kept] / LN10, path / (path[-1] if path[-1] > 0.0 else 1.0)
+
+
+def _pace(
+    low: float, high: float, happened: Array, changes: Sequence[tuple[Array, Array]]
+) -> tuple[tuple[float, float], ...]:
+    """Places 0 to 1 of times: the mean of an even pace, one of the events, one of the losses."""
     shares = np.linspace(0.0, 1.0, KNOTS)
-    knots = np.unique([low, *np.quantile(happened, shares), high])
+    moments = [np.interp(shares, path, times) for times, path in changes]
+    knots = np.unique([low, *np.quantile(happened, shares), *np.concatenate(moments), high])
+    knots = knots[(knots >= low) & (knots <= high)]
     events = np.interp(knots, happened, np.linspace(0.0, 1.0, len(happened)))
-    places = 0.5 * (knots - low) / (high - low) + 0.5 * events
+    losses = np.mean([np.interp(knots, *change) for change in changes], axis=0)
+    places = ((knots - low) / (high - low) + events + losses) / (1.0 + events[-1] + losses[-1])
     return tuple(zip(knots.tolist(), places.tolist(), strict=True))
 
 

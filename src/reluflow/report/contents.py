@@ -44,7 +44,7 @@ def contents(page: Page) -> dict[str, Any]:
     offered = {"study.toml": document.encode(), **page.downloads}
     return {
         "title": page.title,
-        "question": page.question,
+        "question": marked(page.question),
         "answer": marked(page.answer),
         "lead": page.lead,
         "needed": needed(page),
@@ -188,7 +188,7 @@ def _settings(runs: Sequence[LabelledRun]) -> list[tuple[str, str]]:
 def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
     return {
         "id": f"section-{k}",
-        "title": section.title,
+        "title": marked(section.title),
         "paragraphs": [marked(part) for part in section.text.split("\n\n") if part.strip()],
         "figures": [
             _figure(figure, figures_before + j) for j, figure in enumerate(section.figures)

@@ -90,7 +90,7 @@ def rank_and_norm(case: Correlated, runs: Sequence[LabelledRun]) -> Section | No
     order = np.argsort(x)
     rules: list[Layer] = [Rule(best, "y", "rank 1", 2)]
     if answer.min_rank_is_min_norm is False:
-        rules.append(Rule(least.value, "y", "least norm of any network that fits", 1, "dot"))
+        rules.append(Rule(least.value, "y", "least norm", 1, "dot"))
     panel = Panel(
         "",
         Axis("initial scale", "log"),

@@ -197,7 +197,7 @@ def norms(runs: Sequence[LabelledRun], process: Prediction) -> Section:
     text = "The squared norm of all weights."
     if isinstance(process, SaddleToSaddle):
         least = process.minimal_squared_norm
-        lines.append(Rule(least, "y", label="least norm of an interpolator", colour=2, dash="dot"))
+        lines.append(Rule(least, "y", label="least that fits", colour=2, dash="dot"))
         text += (
             f" The limit process ends at {process.squared_norm / least:.3f} times the smallest "
             "squared norm of any interpolating network, the runs at "
