@@ -137,6 +137,16 @@ def test_a_solution_that_is_not_unique_is_undecided(tab):
     assert "not unique" in tab.page.locator(".alert").inner_text()
 
 
+def test_two_tolerances_that_disagree_are_undecided(tab):
+    from explore.helpers import between_two_ways, on_the_edge
+
+    tab.app("(a, state) => a.change(state)", to_json(on_the_edge(between_two_ways())))
+    tab.exact()
+    tab.slow()
+    assert tab.page.locator(".badge").inner_text() == "undecided"
+    assert "rounding decides" in tab.page.locator(".alert").inner_text()
+
+
 # ------------------------------------------------------------------ links
 
 
