@@ -172,7 +172,7 @@ def figure(rows: Sequence[Row]) -> Figure | None:
     places = np.arange(len(cells), dtype=float)
     names = tuple((float(k), row["shape"].replace("x", ", ")) for k, row in enumerate(cells))
     ratios = np.array([row["ratio"] for row in cells])
-    least = 10.0 ** np.floor(np.log10(min(ratios.min(), 1.0)))
+    least = min(ratios.min(), 1.0) / 2.0
     most = 10.0 ** np.ceil(np.log10(max(ratios.max(), 100.0)))
     panel = Panel(
         "",

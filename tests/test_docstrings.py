@@ -110,6 +110,19 @@ def test_functions_of_several_parameters_document_them():
     assert missing == []
 
 
+def test_functions_that_document_parameters_document_what_they_return():
+    """A single parameter and the value may be told in the first sentence."""
+    missing = [
+        name
+        for name, value in PUBLIC.items()
+        if inspect.isfunction(value)
+        and inspect.signature(value).return_annotation not in (None, "None")
+        and "Parameters" in (found := sections(inspect.getdoc(value) or ""))
+        and not {"Returns", "Yields"} & set(found)
+    ]
+    assert missing == []
+
+
 def test_documented_attributes_exist():
     wrong = []
     for name, value in PUBLIC.items():

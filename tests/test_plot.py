@@ -58,7 +58,11 @@ def test_every_picture_of_a_plane_is_drawn(blobs, name):
 
 
 def test_a_run_draws_itself_with_what_fits(line, blobs, stairs):
-    for run, last in ((line, "h(x)"), (blobs, "x₂"), (stairs, "log₁₀ of the singular values")):
+    for run, last in (
+        (line, "h(x)"),
+        (blobs, "$x_{2}$"),
+        (stairs, "log$_{10}$ of the singular values"),
+    ):
         axes = [ax for ax in run.plot().axes if ax.get_label() != "<colorbar>"]
         assert len(axes) == 4
         assert axes[3].get_ylabel() == last
@@ -71,7 +75,7 @@ def test_pictures_go_on_axes_of_the_caller(line):
     left, right = figure.subplots(1, 2)
     assert rf.plot.loss(line, ax=left) is figure
     assert rf.plot.neurons(line.final, ax=right) is figure
-    assert left.get_xlabel() == "log₁₀ of time"
+    assert left.get_xlabel() == "log$_{10}$ of time"
     assert len(left.lines) == 1
 
 

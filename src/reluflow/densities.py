@@ -200,6 +200,11 @@ def uniform(lo: float, hi: float) -> Density:
     lo, hi : float
         Ends of the support, ``lo < hi``.
 
+    Returns
+    -------
+    Density
+        With exact distribution function.
+
     Examples
     --------
     >>> law = uniform(-1.0, 3.0)
@@ -219,6 +224,11 @@ def piecewise(edges: ArrayLike, weights: ArrayLike) -> Density:
     weights : (k,) array
         Share of the probability in each cell (not the height), up to a common factor; zero leaves a
         gap, and empty cells at either end are cut off the support.
+
+    Returns
+    -------
+    Density
+        With exact distribution function.
 
     Examples
     --------
@@ -261,6 +271,11 @@ def truncated_normal(lo: float, hi: float, mean: float, sd: float) -> Density:
         Ends of the support.
     mean, sd : float
         Of the normal law before it is cut.
+
+    Returns
+    -------
+    Density
+        With exact distribution function.
 
     Examples
     --------

@@ -137,6 +137,16 @@ def test_a_solution_that_is_not_unique_is_undecided(tab):
     assert "not unique" in tab.page.locator(".alert").inner_text()
 
 
+def test_two_tolerances_that_disagree_are_undecided(tab):
+    from explore.helpers import between_two_ways, on_the_edge
+
+    tab.app("(a, state) => a.change(state)", to_json(on_the_edge(between_two_ways())))
+    tab.exact()
+    tab.slow()
+    assert tab.page.locator(".badge").inner_text() == "undecided"
+    assert "rounding decides" in tab.page.locator(".alert").inner_text()
+
+
 # ------------------------------------------------------------------ links
 
 
@@ -413,6 +423,44 @@ def test_downloads_make_the_run_again(tab, tmp_path):
 
     assert ElementTree.fromstring(text).tag.endswith("svg")
     assert ".curve.trained" in text
+
+
+def test_the_report_is_a_study_of_what_is_shown(tab):
+    tab.app("(a) => a.change({ X: [[-1, 1], [0, 1], [1, 1]], y: [1, -0.5, 0.7], log_scale: -2 })")
+    tab.exact()
+    with tab.page.expect_download() as waiting:
+        tab.page.locator(".controls").get_by_role("button", name="Report", exact=True).click()
+    assert waiting.value.suggested_filename == "report.html"
+    text = waiting.value.path().read_text()
+    state = from_json(tab.state())
+    assert "reluflow report" in text
+    assert "The learned function" in text
+    assert f"{flow_of(state).final.squared_norm:.4g}" in text
+
+
+def test_the_script_makes_the_run_again(tab):
+    tab.use("sliding")
+    with tab.page.expect_download() as waiting:
+        tab.page.locator(".controls").get_by_role("button", name="Python", exact=True).click()
+    told = {}
+    exec(waiting.value.path().read_text(), told)
+    run = flow_of(presets.named("sliding"))
+    np.testing.assert_array_equal(told["run"].final.W, run.final.W)
+
+
+def test_a_csv_file_is_explored(tab, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("x,y\n-1,0.5\n0,-0.25\n0.5,1\n1,0\n")
+    tab.page.get_by_text("own data").click()
+    tab.page.get_by_label("A CSV file").set_input_files(path)
+    for _ in range(200):
+        if len(tab.state()["X"]) == 4:
+            break
+        tab.page.wait_for_timeout(50)
+    tab.exact()
+    state = tab.state()
+    assert [row[0] for row in state["X"]] == [-1, 0, 0.5, 1]
+    assert state["y"] == [0.5, -0.25, 1, 0]
 
 
 def test_a_stored_page_plays_without_python(chromium, tmp_path):

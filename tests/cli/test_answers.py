@@ -162,3 +162,20 @@ def test_nothing_refers_to_documents_a_user_does_not_have():
     root = Path(rf.__file__).parent
     for path in root.rglob("*.py"):
         assert "spec section" not in path.read_text(encoding="utf-8"), path
+
+
+def test_every_command_answers_with_plain_data():
+    import typer
+
+    commands = typer.main.get_command(app).commands
+    assert len(commands) >= 12
+    for name, command in commands.items():
+        assert "--json" in {option for one in command.params for option in one.opts}, name
+
+
+def test_an_exported_page_is_an_answer_too(tmp_path, monkeypatch):
+    from reluflow.explore import export
+
+    monkeypatch.setattr(export, "write", lambda state, path: path.write_text("page"))
+    page = tmp_path / "page.html"
+    assert answer("explore", "--export", page) == {"page": str(page)}

@@ -1,5 +1,6 @@
 """Commands as a user runs them: output, exit codes, files."""
 
+import json
 import re
 import signal
 import subprocess
@@ -360,6 +361,16 @@ def test_parts_of_a_benchmark_run_alone_and_are_not_measured_twice(bench_folder,
     assert module.measured == ["warm", "small-cell", "warm", "large-cell"]
     assert "median of 2" in second.output
     assert sorted(path.suffix for path in (tmp_path / "drawn").iterdir()) == [".pdf", ".png"]
+
+
+def test_rows_of_benchmarks_as_plain_data(bench_folder):
+    (bench_folder / "toy_map.py").write_text(TOY_PARTS)
+    result = invoke("bench", "--only", "toy-map", "--part", "small-cell", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)["toy-map"]
+    assert found["rows"][0]["ratio"] > 0
+    assert "median of 1" in found["rows"][1]["case"]
+    assert found["title"]
 
 
 def test_an_unknown_part_is_refused_with_the_nearest(bench_folder):

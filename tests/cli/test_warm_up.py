@@ -1,5 +1,6 @@
 """`reluflow warm-up`: in which order, that a failure is not called success, and its end."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -82,3 +83,12 @@ def test_a_signal_ends_it_with_its_workers(number):
     assert errors.splitlines()[-1].startswith("interrupted")
     assert "Traceback" not in errors
     assert psutil.wait_procs(workers, timeout=20)[1] == []
+
+
+def test_it_answers_with_plain_data(kinds):
+    result = CliRunner().invoke(app, ["warm-up", "--workers", "2", "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert set(found["compiled"]) == set(kinds)
+    assert found["workers"] == 2
+    assert found["seconds"] >= 0.0

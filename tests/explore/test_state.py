@@ -155,6 +155,12 @@ def test_pasted_tables_are_read(text, X, y, line):
     assert documents.from_csv_text(text) == (X, y, line)
 
 
+def test_zero_is_an_ordinary_point_of_a_line_and_none_of_the_plane():
+    assert documents.from_csv_text("x,y\n0,1\n-1,2\n") == ([[0, 1], [-1, 1]], [1, 2], True)
+    with pytest.raises(rf.InputError, match="zero rows"):
+        documents.from_csv_text("1,2,3\n0,0,2\n")
+
+
 @pytest.mark.parametrize(
     "text", ["", "hello", "1,2\n3", "1,nan", "\n".join(["1,2"] * 41), "x" * 70000]
 )

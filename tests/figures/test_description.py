@@ -5,7 +5,7 @@ import pytest
 
 from reluflow.errors import InputError
 from reluflow.figures import Axis, Figure, Heat, Line, Raster
-from reluflow.figures.description import edges, middles
+from reluflow.figures.places import edges, middles
 
 X = np.arange(3.0)
 

@@ -176,8 +176,8 @@ def test_a_movie_has_a_button_and_a_labelled_slider(read):
 
 def test_the_summary_has_a_line_for_each_run_the_counts_and_the_worst_number(read):
     said = words_of(read.one("section", id="summary"))
-    assert "scale 4⁻⁷: ✓ converged" in said
-    assert "scale e⁻²: ⚠ budget" in said
+    assert "scale 4−7: ✓ converged" in said
+    assert "scale e−2: ⚠ budget" in said
     assert "Assumptions: ✓ 1 pass ✗ 1 fail. Failing: A2 (the start is balanced)" in said
     assert "Claims: ✓ 1 pass ✗ 1 fail ? 1 unresolved – 1 not applicable. Failing: T7 (" in said
     assert "0.0493 (relative), time of the jump" in said

@@ -167,3 +167,28 @@ def test_the_answer_stands_before_what_was_run(tmp_path):
         )
     ]
     assert order == sorted(order)
+
+
+def test_where_training_ends_sliding_the_answer_is_a_minimum_not_an_open_end():
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-2.0, 2.0, 8))
+    data = rf.Dataset(x, np.sin(2.0 * x) + 0.3 * rng.normal(size=8), bias=True)
+    run = rf.flow(data, rf.networks.balanced(2, width=12, log_scale=-3.0, seed=0))
+    assert run.status == "stationary"
+    assert (run.modes(-1) == 2).any()
+    facts = own.facts_of(run)
+    assert "a local minimum with loss" in own.answer(facts)
+    assert "has not ended" not in own.found(facts).text
+
+
+def test_two_classes_in_the_plane_have_their_margin_and_kkt_residuals():
+    rng = np.random.default_rng(0)
+    y = np.repeat([1.0, -1.0], 4)
+    data = rf.Dataset(rng.normal(size=(8, 2)) * 0.3 + np.outer(y, [1.0, 0.5]), y, bias=True)
+    net = rf.networks.balanced(3, width=8, log_scale=-1.0, seed=1)
+    facts = own.facts_of(rf.flow(data, net, loss="logistic", stop_log_loss=-8.0))
+    found = rf.geometry.margin(data, facts.run.final)
+    assert f"normalised margin is {found:.4g}" in own.answer(facts) or facts.least is not None
+    text = own.found(facts).text
+    assert f"{found:.6g}" in text
+    assert f"{rf.geometry.kkt(data, facts.run.final).epsilon:.2g} is missing" in text

@@ -1,5 +1,6 @@
 """Where papers come from: the package, a program, a file."""
 
+import importlib
 import os
 
 import pytest
@@ -113,3 +114,26 @@ def test_the_papers_do_not_import_each_other():
                 part = node.module.split(".")
                 if part[:2] == ["reluflow", "papers"] and len(part) > 2:
                     assert part[2] == own or part[2] not in names, path
+
+
+def test_papers_installed_meanwhile_are_found(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = set(registry.names())
+    info = tmp_path / "meanwhile-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: meanwhile\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[reluflow.papers]\nmeanwhile = meanwhile:paper\n")
+    os.utime(tmp_path, ns=(1, 1))  # whatever the clock of the file system resolves
+    importlib.invalidate_caches()
+    assert set(registry.names()) == before | {"meanwhile"}
+
+
+def test_a_second_look_does_not_search_again(monkeypatch):
+    registry.names()
+    searched = []
+    real = registry.metadata.entry_points
+    monkeypatch.setattr(
+        registry.metadata, "entry_points", lambda **k: searched.append(k) or real(**k)
+    )
+    registry.names()
+    assert searched == []

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from reluflow.cli.common import Json
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
 from reluflow.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ def bench(
     figures: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Draw what has a figure into a folder.")
     ] = None,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Run the benchmarks of the source tree and print ratios beside their targets."""
@@ -57,6 +60,7 @@ def bench(
     console, errors = Console(), Console(stderr=True)
     chosen = names if only is None else [only]
     _check_parts(runner, only, part or [])
+    found: dict[str, Any] = {}
     for name in chosen:
         with errors.status(f"measuring {name} ...") as status:
             title, rows = runner.measure(
@@ -66,9 +70,13 @@ def bench(
                 kept=keep,
                 tell=partial(_tell, status, name),
             )
-        console.print(as_table(title, rows))
+        found[name] = {"title": title, "rows": rows}
+        if not as_json:
+            console.print(as_table(title, rows))
         if figures is not None and hasattr(runner.load(name), "figure"):
             _draw(runner.load(name).figure(rows), figures, errors)
+    if as_json:
+        answer(found)
 
 
 def _tell(status: Any, name: str, part: str) -> None:

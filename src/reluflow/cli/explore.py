@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from reluflow.cli.common import Json
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
 
 if TYPE_CHECKING:
     from reluflow.explore.server import Server
@@ -33,6 +35,7 @@ def explore(
         int | None, typer.Option(min=1024, max=65535, help="Default: the first free one.")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open a browser; the address is printed.")] = True,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Drag points and neurons in the browser and watch the exact gradient flow follow."""
@@ -43,20 +46,30 @@ def explore(
         from reluflow.explore.export import write
 
         write(state, export)
-        typer.echo(f"The page is {export}: open it in a browser; it needs nothing else.")
+        if as_json:
+            answer({"page": export})
+        else:
+            typer.echo(f"The page is {export}: open it in a browser; it needs nothing else.")
         return
     from reluflow.explore.server import run
 
     with tempfile.TemporaryDirectory(prefix="reluflow-") as private:
-        run(state, port=port, ready=partial(_ready, port, Path(private) if browser else None))
+        run(
+            state,
+            port=port,
+            ready=partial(_ready, port, Path(private) if browser else None, as_json),
+        )
 
 
-def _ready(port: int | None, private: Path | None, server: Server) -> None:
+def _ready(port: int | None, private: Path | None, as_json: bool, server: Server) -> None:
     """Say where the explorer is, and open a browser there."""
-    if port is None and server.port != _first_port():
-        typer.echo(f"Port {_first_port()} is in use; this is port {server.port}.")
-    typer.echo(f"The explorer is at {server.url}")
-    typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
+    if as_json:
+        answer({"address": server.url, "port": server.port})
+    else:
+        if port is None and server.port != _first_port():
+            typer.echo(f"Port {_first_port()} is in use; this is port {server.port}.")
+        typer.echo(f"The explorer is at {server.url}")
+        typer.echo("The address is yours alone: it holds the key. Ctrl-C ends it.")
     sys.stdout.flush()
     if private is not None:
         _open(server.url, private)

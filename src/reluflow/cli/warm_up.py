@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from reluflow import interrupts
+from reluflow.cli.common import Json
 from reluflow.cli.guard import Debug, guarded
+from reluflow.cli.plain import answer
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -24,6 +26,7 @@ def warm_up(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes at once; as many as cores if not given.")
     ] = None,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Compile all kernels ahead of their first use; those already compiled take no time."""
@@ -52,7 +55,11 @@ def warm_up(
                 if open_.pop(ended) == "square loss":  # what it shares with these is now ready
                     open_ |= {pool.submit(kinds.warm_up, name): name for name in kinds.THEN}
                 update(done, f"{done} of {len(names)} kinds")
-    typer.echo(f"kernels are compiled ({time.perf_counter() - began:.1f} s)")
+    seconds = time.perf_counter() - began
+    if as_json:
+        answer({"compiled": names, "workers": most, "seconds": seconds})
+    else:
+        typer.echo(f"kernels are compiled ({seconds:.1f} s)")
 
 
 @contextmanager

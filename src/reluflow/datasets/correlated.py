@@ -41,6 +41,11 @@ def centred(d: int, *, n: int | None = None, rho: float = 1.0, seed: Seed) -> Da
         Order of draws: ``mu``, then all points, again and again until every label is nonzero
         (``mu`` is kept).
 
+    Returns
+    -------
+    Dataset
+        With its teacher, of norm 1.
+
     Examples
     --------
     >>> data = centred(8, seed=0)
@@ -68,6 +73,11 @@ def uncentred(
     d, n, rho, seed
         As for `centred`. Order of draws: ``mu``, then the points and ``x_0``, again and again until
         every label is nonzero (``mu`` is kept). The default ``rho`` puts angles near pi/4.
+
+    Returns
+    -------
+    Dataset
+        With its teacher, of norm 1.
 
     Examples
     --------
@@ -117,6 +127,11 @@ def two_teachers(
         teachers, again and again until every label is nonzero (``mu`` is kept). For large ``rho`` a
         point may fall to the other cluster's teacher; its label then has the other sign.
 
+    Returns
+    -------
+    Dataset
+        Points of both clusters.
+
     Examples
     --------
     >>> data = two_teachers(4, seed=0)
@@ -158,6 +173,11 @@ def cone(d: int, n: int, *, half_angle: float, seed: Seed) -> Dataset:
         Order of draws: the teacher (uniform on the sphere), the angles (rounds of ``n`` proposals
         and ``n`` tests until ``n`` are accepted), the tangential directions.
 
+    Returns
+    -------
+    Dataset
+        With its teacher, of norm 1.
+
     Examples
     --------
     >>> data = cone(5, 20, half_angle=0.3, seed=0)
@@ -195,6 +215,11 @@ def negative_family(d: int, t: float) -> Dataset:
         In ``(0, sqrt(2 (sqrt 2 - 1)/(d - 1))]``; the common angle to the teacher is
         ``arctan(t sqrt(d - 1))``.
 
+    Returns
+    -------
+    Dataset
+        With its teacher.
+
     Notes
     -----
     By symmetry the covariance has a repeated eigenvalue and ``v`` is orthogonal to its eigenspace,
@@ -228,6 +253,11 @@ def positive_family(d: int, b: float) -> Dataset:
         Dimension and number of points, at least 3.
     b : float
         At least 11. As in `negative_family`, ``v`` is orthogonal to an eigenvector.
+
+    Returns
+    -------
+    Dataset
+        With its teacher.
 
     Examples
     --------

@@ -60,6 +60,11 @@ def gaussian(
     seed : int or Generator
         Order of draws: magnitudes, places of the positive labels, coordinates row by row.
 
+    Returns
+    -------
+    Dataset
+        With its spectrum and ambient dimension.
+
     Examples
     --------
     >>> data = gaussian(4, 100, spectrum=("spiked", 2, 9.0), n_positive=1, seed=0)
@@ -143,6 +148,11 @@ def effective_dimensions(data: Dataset) -> EffectiveDimensions:
     ----------
     data : Dataset
         With a known ``spectrum``; one of length one is repeated ``ambient_dim`` times.
+
+    Returns
+    -------
+    EffectiveDimensions
+        The dimensions of the spectrum.
 
     Examples
     --------

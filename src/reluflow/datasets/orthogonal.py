@@ -38,6 +38,11 @@ def orthonormal(
         Order of draws: the labels (unless given), then the rotation (if asked for); the same seed
         gives the same labels with and without rotation.
 
+    Returns
+    -------
+    Dataset
+        Points of length 1, orthogonal to each other.
+
     Examples
     --------
     >>> data = orthonormal(2, d=3, labels=[1.0, -2.0], seed=0)

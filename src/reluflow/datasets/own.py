@@ -38,6 +38,11 @@ def from_points(x: ArrayLike, y: ArrayLike) -> Dataset:
     y : (n,) array
         Labels, kept as given.
 
+    Returns
+    -------
+    Dataset
+        Rows ``(x, 1)``.
+
     Examples
     --------
     >>> from_points([4.0, -4.0], [1.0, 1.0]).X
@@ -61,6 +66,11 @@ def from_csv(path: str | PathLike[str], *, label: str | int, bias: bool = False)
         The other columns, in order, are the coordinates.
     bias : bool
         Append the coordinate 1, as `reluflow.Dataset` does.
+
+    Returns
+    -------
+    Dataset
+        The columns but the label as inputs, in their order.
 
     Examples
     --------

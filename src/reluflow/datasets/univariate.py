@@ -49,6 +49,11 @@ def teacher_1d(zeros: ArrayLike, *, first_label: int = -1, strict: bool = False)
         ``r + 1`` neurons and N nonzero except at the zeros, on the whole line: the first neuron is
         paired with :math:`-\mathrm{relu}(z_1 - x)`, which continues its line to the left.
 
+    Returns
+    -------
+    Network
+        Changes sign at the zeros and nowhere else.
+
     Examples
     --------
     >>> teacher = teacher_1d([0.0, 1.0, 2.0])
@@ -93,6 +98,11 @@ def sample_1d(
         Law of the points (anything with ``sample(n, seed)``).
     seed : int or Generator
         Order of draws: ``n`` points; then as many as repeat earlier ones, until all are distinct.
+
+    Returns
+    -------
+    Dataset
+        Rows ``(x, 1)`` with the signs of the teacher, which it keeps.
 
     Examples
     --------

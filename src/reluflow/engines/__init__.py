@@ -64,6 +64,11 @@ def descend(
     progress : bool, optional
         Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
 
+    Returns
+    -------
+    Trajectory
+        The run: records, events, how it ended.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.0]], [1.0])
@@ -140,6 +145,11 @@ def flow(
         Show a bar on work over two seconds, and what is compiled; if not said, on a terminal.
     on_interrupt : "raise" or "return"
         At Ctrl-C: KeyboardInterrupt, or the run so far with status ``interrupted``.
+
+    Returns
+    -------
+    Trajectory
+        The run: records, events, how it ended, and its limit where it has one.
 
     Examples
     --------

@@ -183,12 +183,12 @@ def from_csv_text(text: str) -> tuple[list[list[float]], list[float], bool]:
         path = Path(folder) / "pasted.csv"
         path.write_text(rows + "\n", encoding="utf-8")
         try:
-            data: Dataset = from_csv(path, label=-1)
+            data: Dataset = from_csv(path, label=-1, bias=True)  # on a line, x = 0 is a point
+            if data.d > 2:
+                data = Dataset(data.X[:, :-1], data.y)
         except InputError as error:
             raise InputError(str(error).replace(str(path), "the table")) from None
     if data.n > MAX_POINTS:
         raise InputError(f"the table has {data.n} points: the explorer takes {MAX_POINTS}.")
-    if data.d == 1:
-        return [[float(x), 1.0] for x in data.X[:, 0]], data.y.tolist(), True
     is_line = data.d == 2 and bool(np.all(data.X[:, 1] == 1.0))
     return data.X.tolist(), data.y.tolist(), is_line

@@ -27,15 +27,26 @@ Values = NDArray[Any]
 class Axis:
     """Label, scale and, if not chosen by the data, the range (in data units).
 
-    ``ticks`` replaces the numbers by texts: pairs (value, text).
+    ``ticks`` replaces the numbers by texts: pairs (value, text). ``pace`` bends a linear axis so
+    that values stand at places of one's choice: pairs (value, place) that rise, straight between.
     """
 
     label: str
     scale: Scale = "linear"
     range: tuple[float, float] | None = None
     ticks: tuple[tuple[float, str], ...] = ()
+    pace: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.pace and not (
+            self.scale == "linear"
+            and len(self.pace) > 1
+            and (np.diff(np.array(self.pace, float), axis=0) > 0.0).all()
+        ):
+            raise InputError(
+                f"the pace of the axis {self.label!r} does not rise, or its scale is not linear. "
+                "It cannot be drawn. Give two or more pairs (value, place) that rise in both."
+            )
         if self.range is not None:
             low, high = self.range
             lowest = 0.0 if self.scale == "log" else -np.inf
@@ -237,38 +248,3 @@ def _same_length(x: Any, *others: Any) -> None:
     lengths = {len(x), *(len(other) for other in others if other is not None)}
     if len(lengths) > 1:
         raise InputError(f"a layer has arrays of lengths {sorted(lengths)}. Make them equal.")
-
-
-def middles(cells: Values, axis: Axis) -> Values:
-    """Middles between neighbouring edges, as the axis shows them.
-
-    Examples
-    --------
-    >>> middles(np.array([1.0, 100.0]), Axis("t", "log"))
-    array([10.])
-    """
-    low, high = np.asarray(cells[:-1], float), np.asarray(cells[1:], float)
-    if axis.scale == "log":
-        with np.errstate(invalid="ignore"):  # an edge below zero has no place on the axis: NaN
-            return np.asarray(np.sqrt(low) * np.sqrt(high))
-    return np.asarray(low + (high - low) / 2)
-
-
-def edges(places: Values, count: int, axis: Axis) -> Values:
-    """Edges of ``count`` cells from their edges or their middles, as the axis shows them.
-
-    Examples
-    --------
-    >>> edges(np.array([1.0, 2.0, 3.0]), 3, Axis("x")), edges(np.array([0.0, 1.0]), 1, Axis("x"))
-    (array([0.5, 1.5, 2.5, 3.5]), array([0., 1.]))
-    """
-    given = np.asarray(places, float)
-    if len(given) == count + 1:
-        return given
-    middle = np.log(given) if axis.scale == "log" else given
-    if count == 1:
-        found = middle[0] + np.array([-0.5, 0.5])
-    else:
-        inner = (middle[1:] + middle[:-1]) / 2
-        found = np.concatenate([[2 * middle[0] - inner[0]], inner, [2 * middle[-1] - inner[-1]]])
-    return np.asarray(np.exp(found) if axis.scale == "log" else found)

@@ -22,8 +22,6 @@ from reluflow.figures.description import (
     Rule,
     Span,
     Text,
-    edges,
-    middles,
 )
 from reluflow.figures.page_words import (
     Entry,
@@ -35,6 +33,7 @@ from reluflow.figures.page_words import (
     thinned,
     words,
 )
+from reluflow.figures.places import edges, middles, on_the_left, placed
 
 CELLS_WITH_TEXT = 2_000  # the texts of larger rasters are made by the page, from `meta`
 _PX = 4 / 3  # pixels in a point of typography
@@ -62,8 +61,8 @@ class Parts:
 
 def draw(panel: Panel, k: int, layers: Sequence[Layer], limit: int) -> Parts:
     """Draw the layers of the k-th panel, curves with at most ``limit`` points."""
-    parts = Parts()
-    for layer, cue in zip(layers, palette.cues(layers), strict=True):
+    parts, left = Parts(), on_the_left(layers, panel.y)
+    for number, (layer, cue) in enumerate(zip(layers, palette.cues(layers), strict=True)):
         if isinstance(layer, Line):
             parts.data += _line(layer, cue, panel, limit)
         elif isinstance(layer, Points):
@@ -75,15 +74,17 @@ def draw(panel: Panel, k: int, layers: Sequence[Layer], limit: int) -> Parts:
         elif isinstance(layer, Heat):
             parts.data.append(_heat(layer, panel, k))
         elif isinstance(layer, Rule):
-            parts.add(_rule(layer, panel, k))
+            parts.add(_rule(layer, panel, k, number in left))
         elif isinstance(layer, Span):
-            parts.shapes += _span(layer, k)
+            parts.shapes += _span(layer, panel, k)
         else:
             parts.annotations += _remark(layer, panel, k)
     if panel.title:
         parts.annotations.append(_panel_title(panel, k))
     for trace in parts.data:
         trace |= {"xaxis": reference("x", k), "yaxis": reference("y", k)}
+        if panel.x.pace and "hovertemplate" in trace:  # the page finds the values at the places
+            trace["hovertemplate"] = trace["hovertemplate"].replace("%{x:", "%{customdata:")
     return parts
 
 
@@ -223,24 +224,24 @@ def _heat(layer: Heat, panel: Panel, k: int) -> Entry:
     }
 
 
-def _rule(layer: Rule, panel: Panel, k: int) -> Parts:
+def _rule(layer: Rule, panel: Panel, k: int, left: bool) -> Parts:
     along, across, axis = ("x", "y", panel.y) if layer.axis == "y" else ("y", "x", panel.x)
     place = on_axis(layer.value, axis)
     if not np.isfinite(place):
         return Parts()
-    shade, value = palette.colour(layer.colour), rounded(layer.value)
+    shade, value = palette.colour(layer.colour), rounded(float(placed(layer.value, axis)))
     refs = {f"{along}ref": f"{reference(along, k)} domain", f"{across}ref": reference(across, k)}
     line = {"color": shade, "width": 1.4, "dash": layer.dash}
     shape = refs | {"type": "line", "line": line, f"{along}0": 0, f"{along}1": 1}
     shape |= {f"{across}0": value, f"{across}1": value}
     font = {"color": palette.text_colour(layer.colour)}
-    note = refs | {along: 1, across: place, "showarrow": False, "font": font}
-    note |= {"xanchor": "right", "yanchor": "bottom" if along == "x" else "top"}
+    note = refs | {along: 0 if left else 1, across: place, "showarrow": False, "font": font}
+    note |= {"xanchor": "left" if left else "right", "yanchor": "bottom" if along == "x" else "top"}
     note |= {"text": words(layer.label), "textangle": 0 if along == "x" else -90}
     return Parts(shapes=[shape], annotations=[note] if layer.label else [])
 
 
-def _span(layer: Span, k: int) -> list[Entry]:
+def _span(layer: Span, panel: Panel, k: int) -> list[Entry]:
     shade = palette.colour(layer.colour)
     font = {"color": palette.text_colour(layer.colour), "size": 12}
     return [
@@ -249,8 +250,8 @@ def _span(layer: Span, k: int) -> list[Entry]:
             "layer": "below",
             "xref": reference("x", k),
             "yref": f"{reference('y', k)} domain",
-            "x0": rounded(layer.low),
-            "x1": rounded(layer.high),
+            "x0": rounded(float(placed(layer.low, panel.x))),
+            "x1": rounded(float(placed(layer.high, panel.x))),
             "y0": 0,
             "y1": 1,
             "line": {"width": 0},

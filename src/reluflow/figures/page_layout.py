@@ -20,7 +20,6 @@ from reluflow.figures.description import (
     Raster,
     Rule,
     Span,
-    edges,
 )
 from reluflow.figures.page_words import (
     Entry,
@@ -31,8 +30,11 @@ from reluflow.figures.page_words import (
     rounded,
     words,
 )
+from reluflow.figures.places import edges, placed
 
 _MARGIN = {"l": 64, "r": 20, "t": 30, "b": 56}
+_PAGE_PX, _LETTER_PX, _TICK_PX = 930, 7.5, 40  # width of figures, of a letter, room at an axis
+_ROW_PX = 20  # of the legend
 _GAP_PX = 84  # between rows: tick labels, axis title, panel title
 
 
@@ -71,6 +73,11 @@ def layout_of(figure: Figure, starts: Sequence[Sequence[Layer]]) -> Entry:
         "first": figure.first_frame,
         "times": [f.time for f in figure.frames],
         "cursor": [reference("x", k) for k in range(len(figure.panels))] if figure.cursor else [],
+        "pace": {
+            reference("x", k): np.array(panel.x.pace).T.tolist()
+            for k, panel in enumerate(figure.panels)
+            if panel.x.pace
+        },
     }
     return layout
 
@@ -81,8 +88,8 @@ def _places(figure: Figure, columns: int, screen: str) -> Entry:
     rows = [range(k, min(k + columns, len(panels))) for k in range(0, len(panels), columns)]
     heights = [max(_height_px(panels[k], screen) for k in row) for row in rows]
     total = sum(heights) + _GAP_PX * (len(rows) - 1)
-    found: Entry = {"height": total + _MARGIN["t"] + _MARGIN["b"] + 40}  # 40: the legend
-    gap = 0.1 if columns > 1 else 0.0
+    found: Entry = {"height": total + _MARGIN["t"] + _MARGIN["b"] + _legend_px(figure, screen)}
+    gap = _gap(figure, columns)
     width = (1 - gap * (columns - 1)) / columns
     top = 0
     for row, height in zip(rows, heights, strict=True):
@@ -97,6 +104,25 @@ def _places(figure: Figure, columns: int, screen: str) -> Entry:
                 found[reference("coloraxis", k)] = _colour_bar(bars[0], right, tall)
         top += height + _GAP_PX
     return found
+
+
+def _legend_px(figure: Figure, screen: str) -> int:
+    """Height of the legend: a row for each entry on a narrow screen, four entries on a wide one."""
+    groups = [panel.layers for panel in figure.panels] + [frame.layers for frame in figure.frames]
+    named = {getattr(layer, "label", "") for layers in groups for layer in layers}
+    named -= {layer.label for layers in groups for layer in layers if isinstance(layer, Rule)}
+    entries = len(named - {""})
+    rows = -(-entries // 4) if screen == "wide" else entries
+    return 40 + _ROW_PX * max(0, rows - 2)
+
+
+def _gap(figure: Figure, columns: int) -> float:
+    """Room between columns, as a share of the width: for the texts at the axes on the right."""
+    if columns == 1:
+        return 0.0
+    right = [panel for k, panel in enumerate(figure.panels) if k % columns]
+    texts = [text for panel in right for _, text in panel.y.ticks]
+    return max(0.1, (_TICK_PX + _LETTER_PX * max(map(len, texts), default=0)) / _PAGE_PX)
 
 
 def _height_px(panel: Panel, screen: str) -> int:
@@ -129,7 +155,7 @@ def _axis(axis: Axis, layers: Sequence[Layer], name: Name) -> Entry:
         "automargin": True,
     }
     if axis.ticks:
-        found["tickvals"] = [rounded(value) for value, _ in axis.ticks]
+        found["tickvals"] = [rounded(float(placed(value, axis))) for value, _ in axis.ticks]
         found["ticktext"] = [words(text) for _, text in axis.ticks]
     elif axis.scale == "log" and abs(high - low) > 1.5:
         found["dtick"] = int(np.ceil(abs(high - low) / 8))  # whole decades only

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import html
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.figures.description import Axis, Line, Panel
-from reluflow.figures.typeset import typeset
+from reluflow.figures.places import placed
+from reluflow.figures.typeset import marked
 
 Entry = dict[str, Any]
 Name = Literal["x", "y"]
@@ -33,7 +33,7 @@ def thinned(layer: Line, limit: int) -> NDArray[np.intp]:
 
 def numbers(values: Any, axis: Axis) -> list[float | None]:
     """Eight digits each; None where the axis has no place for the number."""
-    array = np.asarray(values, float)
+    array = placed(values, axis)
     shown = np.isfinite(array) & ((array > 0) | (axis.scale != "log"))
     return [rounded(value) if ok else None for value, ok in zip(array, shown, strict=True)]
 
@@ -46,7 +46,7 @@ def rounded(value: float) -> float:
 def on_axis(value: float, axis: Axis) -> float:
     """Where plotly has a number on an axis: its decimal logarithm on a log axis."""
     if axis.scale != "log":
-        return rounded(value)
+        return rounded(float(placed(value, axis)))
     return rounded(np.log10(value)) if value > 0 else float("nan")
 
 
@@ -68,5 +68,5 @@ def reference(name: str, k: int) -> str:
 
 
 def words(text: str) -> str:
-    """A text without markup, since plotly reads some HTML; mathematics in signs of Unicode."""
-    return html.escape(typeset(text), quote=False)
+    """A text with the markup that plotly reads: of ours raised and lowered parts only."""
+    return str(marked(text)).replace("&#x27;", "'").replace("&quot;", '"')

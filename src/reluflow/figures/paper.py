@@ -34,10 +34,9 @@ from reluflow.figures.description import (
     Rule,
     Span,
     Text,
-    edges,
-    middles,
 )
-from reluflow.figures.typeset import typeset
+from reluflow.figures.places import edges, middles, on_the_left, placed, unplaced
+from reluflow.figures.typeset import mathtext
 
 NARROW_IN, WIDE_IN = 3.25, 6.75
 PNG_DPI = 300
@@ -207,10 +206,11 @@ def _height(panel: Panel, width: float) -> float:
 
 
 def _draw_panel(axes: Any, panel: Panel) -> None:
-    axes.set_xscale(panel.x.scale, **({"nonpositive": "mask"} if panel.x.scale == "log" else {}))
-    axes.set_yscale(panel.y.scale, **({"nonpositive": "mask"} if panel.y.scale == "log" else {}))
-    for layer, cue in zip(panel.layers, palette.cues(panel.layers), strict=True):
-        _draw_layer(axes, panel, layer, cue)
+    axes.set_xscale(**_scale(panel.x))
+    axes.set_yscale(**_scale(panel.y))
+    left = on_the_left(panel.layers, panel.y)
+    for k, (layer, cue) in enumerate(zip(panel.layers, palette.cues(panel.layers), strict=True)):
+        _draw_layer(axes, panel, layer, cue, left=k in left)
     axes.set_title(_text(panel.title))
     _set_axis(axes, axes.xaxis, panel.x)
     _set_axis(axes, axes.yaxis, panel.y)
@@ -218,6 +218,13 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_aspect("equal", adjustable="box")
     if any(isinstance(layer, Raster | Heat) for layer in panel.layers):
         axes.grid(False)
+
+
+def _scale(axis: Axis) -> dict[str, Any]:
+    if axis.pace:
+        ways = (lambda values: placed(values, axis)), (lambda places: unplaced(places, axis))
+        return {"value": "function", "functions": ways}
+    return {"value": axis.scale} | ({"nonpositive": "mask"} if axis.scale == "log" else {})
 
 
 def _set_axis(axes: Any, drawn: Any, axis: Axis) -> None:
@@ -232,9 +239,11 @@ def _set_axis(axes: Any, drawn: Any, axis: Axis) -> None:
         axes.locator_params(name, nbins=6)
 
 
-def _draw_layer(axes: Any, panel: Panel, layer: Layer, cue: palette.Cue) -> None:
+def _draw_layer(axes: Any, panel: Panel, layer: Layer, cue: palette.Cue, left: bool) -> None:
     if isinstance(layer, Line):
         _draw_line(axes, layer, cue)
+    elif isinstance(layer, Rule):
+        _draw_rule(axes, layer, left)
     elif isinstance(layer, Points):
         area = np.broadcast_to(np.asarray(layer.size, float), np.shape(layer.x)) ** 2
         style = _marker_style(layer, cue)
@@ -242,8 +251,6 @@ def _draw_layer(axes: Any, panel: Panel, layer: Layer, cue: palette.Cue) -> None
         axes.scatter(layer.x, layer.y, area, alpha=layer.opacity, linewidths=0.6, **style, **face)
     elif isinstance(layer, Arrows):
         _draw_arrows(axes, layer, cue)
-    elif isinstance(layer, Rule):
-        _draw_rule(axes, layer)
     elif isinstance(layer, Span):
         shade = palette.colour(layer.colour)
         axes.axvspan(layer.low, layer.high, color=shade, alpha=palette.SPAN_OPACITY, linewidth=0)
@@ -290,12 +297,12 @@ def _draw_arrows(axes: Any, layer: Arrows, cue: palette.Cue) -> None:
         axes.autoscale_view()
 
 
-def _draw_rule(axes: Any, layer: Rule) -> None:
+def _draw_rule(axes: Any, layer: Rule, left: bool) -> None:
     style = {"color": palette.colour(layer.colour), "linestyle": _DASHES[layer.dash]}
     if layer.axis == "y":
         axes.axhline(layer.value, linewidth=0.9, **style)
-        place = (0.99, layer.value, layer, axes.get_yaxis_transform())
-        _remark(axes, *place, ha="right", va="bottom")
+        place = (0.01 if left else 0.99, layer.value, layer, axes.get_yaxis_transform())
+        _remark(axes, *place, ha="left" if left else "right", va="bottom")
     else:
         axes.axvline(layer.value, linewidth=0.9, **style)
         place = (layer.value, 0.98, layer, axes.get_xaxis_transform())
@@ -385,6 +392,6 @@ def _key_style(layer: Line | Points | Arrows, cue: palette.Cue) -> dict[str, Any
 
 
 def _text(words: str) -> str:
-    """Words typeset: a dollar starts no formula, a leading `_` hides no label."""
-    plain = typeset(words).replace("$", r"\$")
-    return f"\u2009{plain}" if plain.startswith("_") else plain
+    """Words as mathtext; a leading `_` hides no label."""
+    shown = mathtext(words)
+    return f"\u2009{shown}" if shown.startswith("_") else shown

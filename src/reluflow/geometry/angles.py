@@ -77,6 +77,11 @@ def mean_angle(net: Network, subset: Subset = None) -> float:
     subset : (k,) int array or (m,) bool array, optional
         These neurons only.
 
+    Returns
+    -------
+    float
+        Radians, 0 for a single neuron.
+
     Examples
     --------
     >>> float(mean_angle(Network([1.0, 1.0], [[1.0, 0.0], [0.0, 2.0]])) / np.pi)
@@ -101,6 +106,11 @@ def max_angle(net: Network, subset: Subset = None) -> float:
         The network; its scales play no role.
     subset : sequence of int or boolean mask, optional
         The neurons to compare; all of them if not given.
+
+    Returns
+    -------
+    float
+        Radians, 0 for a single neuron.
 
     Examples
     --------

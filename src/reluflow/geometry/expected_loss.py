@@ -62,6 +62,11 @@ def population_loss(
     ----------
     net, teacher, density, loss
         As for `log_population_loss`.
+
+    Returns
+    -------
+    float
+        The expected loss.
     """
     with np.errstate(over="ignore", under="ignore"):
         return float(np.exp(log_population_loss(net, teacher, density, loss)))
@@ -81,6 +86,11 @@ def log_population_loss(
         are where the density jumps.
     loss : Exponential or Logistic
         The loss of one point.
+
+    Returns
+    -------
+    float
+        Natural logarithm of the expected loss.
 
     Examples
     --------

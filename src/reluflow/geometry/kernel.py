@@ -70,6 +70,11 @@ def tangent_kernel(
         Without it the signs decide, and exactly zero is inactive. A neuron that slides along a
         plane is not active on its point; that it is held there is not part of K.
 
+    Returns
+    -------
+    TangentKernel
+        The matrix and its eigenvalues.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])

@@ -108,6 +108,11 @@ def kkt(data: Dataset, net: Network, *, tol: float = 1e-9, slackness_weight: flo
     slackness_weight : float
         The number w.
 
+    Returns
+    -------
+    KKT
+        Residuals and the multipliers that attain them.
+
     Examples
     --------
     >>> data = Dataset([[4.0, 1.0], [-4.0, 1.0]], [1.0, 1.0])

@@ -32,6 +32,11 @@ def margin(data: Dataset, net: Network) -> float:
     net : Network
         Of any scale.
 
+    Returns
+    -------
+    float
+        Smallest margin over :math:`|\theta|^2`; negative where a point is on the wrong side.
+
     Examples
     --------
     >>> data = Dataset([[4.0, 1.0], [-4.0, 1.0]], [1.0, 1.0])
@@ -62,6 +67,11 @@ def smoothed_margin(data: Dataset, net: Network, loss: Exponential | Logistic) -
         Of any scale.
     loss : Exponential or Logistic
         The loss :math:`\ell` of one point.
+
+    Returns
+    -------
+    float
+        At most the margin.
 
     Examples
     --------

@@ -141,6 +141,11 @@ def kinks(net: Network, tol_x: float = 1e-9, tol_jump: float = 1e-9) -> Kinks:
     tol_jump : float
         Clusters with a jump of at most ``tol_jump`` times the sum of all ``|d_j|`` are dropped.
 
+    Returns
+    -------
+    Kinks
+        Places and jumps of slope, from left to right.
+
     Examples
     --------
     >>> kinks(Network([1.0, 1.0], [[1.0, 0.0], [-1.0, 0.0]])).jumps

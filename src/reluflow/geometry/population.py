@@ -39,6 +39,11 @@ def population_error(net: Network, teacher: Network, density: Density) -> float:
     density : Density
         An object with ``cdf(x)`` for arrays and ``support``.
 
+    Returns
+    -------
+    float
+        Probability of the set where the signs differ.
+
     Examples
     --------
     >>> from types import SimpleNamespace

@@ -77,6 +77,11 @@ def linear_regions(
     interval : pair of float
         Count inside this open interval only.
 
+    Returns
+    -------
+    int
+        Pieces of the function, 1 for a line.
+
     Examples
     --------
     >>> linear_regions(Network([1.0, 1.0], [[1.0, 0.0], [-1.0, 0.0]]))  # |x|
@@ -106,6 +111,11 @@ def resolved_regions(
         Tolerance of positions.
     tol_jump : pair of float
         Range of jump tolerances; five in geometric progression are tried.
+
+    Returns
+    -------
+    ResolvedRegions
+        The count, and whether it can be trusted.
     """
     low = number(tol_jump[0], "tol_jump[0]", above=0.0, below=1.0)
     high = number(tol_jump[1], "tol_jump[1]", at_least=10 * low * (1 - 1e-12), below=1.0)
@@ -140,6 +150,11 @@ def convexity_changes(net: Network, tol_x: float = 1e-9, tol_jump: float = 1e-9)
         A network on the line, rows of hidden weights ``(w, b)``.
     tol_x, tol_jump : float
         As for `kinks`.
+
+    Returns
+    -------
+    int
+        How often the function turns from convex to concave or back.
 
     Examples
     --------

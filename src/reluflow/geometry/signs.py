@@ -32,6 +32,11 @@ def sign_changes(
     tol : float
         A value (or end slope) of at most ``tol`` times the sum of the sizes of its terms is zero.
 
+    Returns
+    -------
+    (k,) array
+        Places, in order.
+
     Examples
     --------
     >>> sign_changes(Network([1.0, -2.0], [[1.0, 0.0], [1.0, -1.0]]), (-3.0, 3.0))

@@ -4,12 +4,18 @@ On the piece of the current activation pattern the loss is smooth in
 :math:`\theta = (a_j, w_j)`, so a second-order test applies there: a negative eigenvalue of the
 Hessian is a way down, and a saddle. Neurons that are exactly zero have no pattern of their own; for
 them the pulls of all points are asked.
+
+A neuron that rests on the plane of a point that pushes it back (:math:`a_j c_i < 0`, where training
+slides) is held by a part :math:`\vartheta_i` of that push. Off the plane the loss then rises at
+first order like :math:`|a_j c_i| (\max(0, s_i) - \vartheta_i s_i)` with :math:`s_i = x_i \cdot v`
+for a step :math:`v`, on both sides if :math:`0 < \vartheta_i < 1`; what is left to test is the
+Hessian along the plane. With :math:`\vartheta_i` 0 or 1 it rises on one side only, and the other
+side is the piece to test.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +29,7 @@ LARGEST = 1500  # parameters of the whole Hessian; beyond, neuron by neuron
 FITTED = 1e-9  # of the labels' size
 AT_REST = 1e-6  # gradient, as a share of its largest terms
 ON_PLANE = 1e-9  # of |w||x|
+HELD = 1e-6  # shares of a push within this of 0 or 1 do not hold from both sides
 CURVED = 1e-8  # eigenvalues within this share of the largest are rounding or flat
 
 
@@ -41,9 +48,9 @@ class StationaryPoint:
     gradient : float
         Norm of the gradient over what it would be if every point pulled as the worst one does.
     sure : bool
-        Whether the test decides. It does not where neurons rest on planes of points that are not
-        fitted (the loss has a kink there), or where only the blocks of single neurons were looked
-        at and none has a way down.
+        Whether the test decides. It does not where neurons lie on planes of points that would pull
+        them over, or where only the blocks of single neurons were looked at and none has a way
+        down.
     text : str
         All this in one sentence.
     """
@@ -73,6 +80,11 @@ def stationary_point(
     active : (m, n) array of bool, optional
         The pattern; pass ``run.active(-1)`` where neurons rest on planes.
 
+    Returns
+    -------
+    StationaryPoint
+        The kind, how sure it is, and a sentence.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.0], [0.0, 1.0]], [1.0, 1.0])
@@ -101,40 +113,89 @@ def stationary_point(
     if not on.any() and not _zero_neuron(data, a, W, c):
         words = "no neuron is active on any point: the network is dead"
         return StationaryPoint("dead", np.nan, 0.0, True, words)
-    gradient = _gradient(data.X, a, z, on, c)
+    near = _on_planes(data, W, z, left)
+    rests = near & np.less(np.outer(a, c), 0.0)
+    pull, between, on = _pulls(data.X, on & ~rests, rests, c)
+    gradient = _gradient(data.X, a, z, on | between, c, pull)
     if gradient > AT_REST:
         words = f"the gradient is not zero ({gradient:.1g} of its largest): training has not ended"
         return StationaryPoint("moving", np.nan, gradient, True, words)
     if _zero_neuron(data, a, W, c):
         words = "a neuron at zero could grow and lower the loss: a saddle"
         return StationaryPoint("saddle", np.nan, gradient, True, words)
-    near = _on_planes(data, W, z, left)
     if _way_across(near, on, a, c):
         words = "a neuron on the plane of a point would lower the loss beyond it: a saddle"
         return StationaryPoint("saddle", np.nan, gradient, True, words)
     bend = chosen.kappa(data.n) * np.ones(data.n) if isinstance(chosen, Square) else np.abs(c)
-    curvature, whole = _curvature(data.X, a, z, on, c, bend)
-    return _judged(curvature, gradient, whole, int(near.sum()))
+    curvature, whole = _curvature(data.X, a, z, on, between, pull, bend)
+    dead = np.logical_not(on.any(axis=1, keepdims=True))
+    if curvature < -CURVED and not (between == rests).all():  # is there a way along the planes?
+        along, _ = _curvature(data.X, a, z, on, rests, pull, bend)
+        between = rests if along < -CURVED else between
+    return _judged(
+        curvature,
+        gradient,
+        whole,
+        one_sided=int((rests & ~between & ~dead).sum()),
+        open_pairs=int((near & ~rests & ~dead).sum()),
+        revivable=int((near & ~rests & dead).any(axis=1).sum()),
+    )
 
 
-def _judged(curvature: float, gradient: float, whole: bool, resting: int) -> StationaryPoint:
+def _judged(
+    curvature: float,
+    gradient: float,
+    whole: bool,
+    *,
+    one_sided: int,
+    open_pairs: int,
+    revivable: int,
+) -> StationaryPoint:
     if curvature < -CURVED:
         words = f"the Hessian has an eigenvalue of {curvature:.2g} of its largest: a saddle"
-        return StationaryPoint("saddle", curvature, gradient, True, words)
-    words = "no direction of second order goes down: a local minimum of its piece"
-    if resting:
+        if one_sided:
+            words += ", unless a kink of the loss closes that way"
+        return StationaryPoint("saddle", curvature, gradient, not one_sided, words)
+    words = "no direction of second order goes down: a local minimum"
+    if open_pairs:
         words += (
-            f", but {resting} pairs of a neuron and a point that is not fitted lie on a kink of "
-            "the loss, which the test does not look across"
+            f" of its piece, but {open_pairs} pairs of a neuron and a point that is not fitted lie "
+            "on a kink of the loss, which the test does not look across"
+        )
+    if revivable:
+        words += (
+            f"; {revivable} dead neuron{'s' if revivable > 1 else ''} on the plane of a point "
+            "would lower the loss if pushed over it, and nothing pushes"
         )
     if not whole:
         words += ", looked at neuron by neuron only"
-    return StationaryPoint("minimum", curvature, gradient, whole and not resting, words)
+    sure = whole and not open_pairs and not revivable
+    return StationaryPoint("minimum", curvature, gradient, sure, words)
 
 
-def _gradient(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array) -> float:
+def _pulls(
+    X: Array, on: NDArray[np.bool_], rests: NDArray[np.bool_], c: Array
+) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """The least pull on each neuron that parts of the resting points can leave, (m, d).
+
+    Also which pairs hold their neuron from both sides, and the pattern of the side that is left to
+    the others.
+    """
+    from scipy.optimize import lsq_linear
+
+    pull, between, pattern = (on * c) @ X, np.zeros_like(rests), on.copy()
+    for j in np.flatnonzero(rests.any(axis=1) & on.any(axis=1)):
+        points = np.flatnonzero(rests[j])
+        pushes = (c[points, None] * X[points]).T
+        share = lsq_linear(pushes, -pull[j], bounds=(0.0, 1.0), method="bvls").x
+        pull[j] += pushes @ share
+        between[j, points] = (share > HELD) & (share < 1.0 - HELD)
+        pattern[j, points] = share >= 1.0 - HELD
+    return pull, between, pattern
+
+
+def _gradient(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, pull: Array) -> float:
     """Norm of the gradient over what it would be if every point pulled as the worst one does."""
-    pull = (on * c) @ X
     found = np.hypot(np.linalg.norm(a[:, None] * pull), np.linalg.norm((on * z) @ c))
     reach = np.abs(a) * (on @ np.linalg.norm(X, axis=1))
     terms = np.abs(c).max() * np.hypot(np.linalg.norm(reach), np.linalg.norm((on * z).sum(axis=1)))
@@ -167,22 +228,31 @@ def _way_across(near: NDArray[np.bool_], on: NDArray[np.bool_], a: Array, c: Arr
 
 
 def _curvature(
-    X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, bend: Array
+    X: Array,
+    a: Array,
+    z: Array,
+    on: NDArray[np.bool_],
+    between: NDArray[np.bool_],
+    pull: Array,
+    bend: Array,
 ) -> tuple[float, bool]:
     """Smallest eigenvalue of the Hessian over its largest, and whether it is of all of it."""
     live = np.flatnonzero(on.any(axis=1))
     d = X.shape[1]
-    if len(live) * (d + 1) <= LARGEST:
-        values = np.linalg.eigvalsh(_hessian(X, a[live], z[live], on[live], c, bend))
-        return float(values[0] / max(np.abs(values).max(), 1e-300)), True
-    blocks: list[Any] = [
-        np.linalg.eigvalsh(_hessian(X, a[[j]], z[[j]], on[[j]], c, bend)) for j in live
+    together = len(live) * (d + 1) <= LARGEST
+    values = [
+        np.linalg.eigvalsh(
+            _along(_hessian(X, a[part], z[part], on[part], pull[part], bend), X, between[part])
+        )
+        for part in ([live] if together else live[:, None])
     ]
-    low, top = min(v[0] for v in blocks), max(np.abs(v).max() for v in blocks)
-    return float(low / max(top, 1e-300)), False
+    low, top = min(v[0] for v in values), max(np.abs(v).max() for v in values)
+    return float(low / max(top, 1e-300)), together
 
 
-def _hessian(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, bend: Array) -> Array:
+def _hessian(
+    X: Array, a: Array, z: Array, on: NDArray[np.bool_], pull: Array, bend: Array
+) -> Array:
     r"""Second derivatives in ``(a_j, w_j)``: :math:`\sum_i b_i \nabla h_i \nabla h_i^T - c_i
     \nabla^2 h_i`, with ``b_i`` those of the loss in ``h_i``.
     """
@@ -192,9 +262,20 @@ def _hessian(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, bend
     jacobian[:, :, 1:] = (on * a[:, None]).T[:, :, None] * X[:, None, :]
     flat = jacobian.reshape(n, -1)
     hessian = (flat * bend[:, None]).T @ flat
-    pull = (on * c) @ X
     for j in range(m):
         block = slice(j * (d + 1) + 1, (j + 1) * (d + 1))
         hessian[j * (d + 1), block] -= pull[j]
         hessian[block, j * (d + 1)] -= pull[j]
     return np.asarray(hessian)
+
+
+def _along(hessian: Array, X: Array, rests: NDArray[np.bool_]) -> Array:
+    """The Hessian along the planes on which neurons rest; steps across them count as nothing."""
+    step = X.shape[1] + 1
+    found = hessian.copy()
+    for j in np.flatnonzero(rests.any(axis=1)):
+        planes = np.linalg.qr(X[rests[j]].T)[0]
+        block = slice(j * step + 1, (j + 1) * step)
+        found[block] -= planes @ (planes.T @ found[block])
+        found[:, block] -= (found[:, block] @ planes) @ planes.T
+    return found

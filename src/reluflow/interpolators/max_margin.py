@@ -77,6 +77,11 @@ def max_margin(data: Dataset) -> MaxMargin:
         Rows ``(x, 1)`` and labels +-1. Repeated points are merged; one x with both labels is an
         error.
 
+    Returns
+    -------
+    MaxMargin
+        The network, its margin, and the certificate.
+
     Examples
     --------
     >>> best = max_margin(Dataset([[4.0, 1.0], [-4.0, 1.0]], [1.0, 1.0]))

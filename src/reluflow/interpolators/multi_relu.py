@@ -43,6 +43,11 @@ def multi_relu(data: Dataset, signs: ArrayLike) -> MinimumWeights:
     signs : (m,) array of +-1
         Output weights.
 
+    Returns
+    -------
+    MinimumWeights
+        The weights, their squared norm, and the certificate.
+
     Examples
     --------
     >>> answer = multi_relu(Dataset([[1.0, 0.0], [0.0, 1.0]], [3.0, -4.0]), [1, 1, -1])

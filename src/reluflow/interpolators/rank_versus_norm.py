@@ -68,6 +68,11 @@ def rank_versus_norm(data: Dataset) -> RankVersusNorm:
         d independent points in d dimensions, with a teacher vector (or a network of one neuron)
         that gives every label and makes an angle below pi/2 with every point.
 
+    Returns
+    -------
+    RankVersusNorm
+        The answer with the numbers that decide it.
+
     Examples
     --------
     >>> answer = rank_versus_norm(Dataset([[1.0, 0.2], [0.3, 1.0]], [1.0, 0.3], teacher=[1.0, 0.0]))

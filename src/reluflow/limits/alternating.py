@@ -129,6 +129,11 @@ def alternating(
     seed_size : float
         Norm at which a jumping neuron joins the active ones, over the root of the label norm.
 
+    Returns
+    -------
+    Alternating
+        Jump times, groups, plateaus and the end; a guess, with its caveats.
+
     Examples
     --------
     >>> data = Dataset(np.eye(3), [3.0, 4.0, 1.0])

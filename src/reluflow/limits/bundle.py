@@ -112,6 +112,11 @@ def bundle(data: Dataset, net: Network) -> Bundle:
     net : Network
         Balanced network with some neuron in J+; ``z_j = W_j`` and ``lam = exp(log_scale)``.
 
+    Returns
+    -------
+    Bundle
+        The limit network and the slope of the largest angle.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.2], [1.0, -0.3]], [2.0, 2.0], teacher=[2.0, 0.0])

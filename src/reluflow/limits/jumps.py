@@ -54,6 +54,11 @@ def saddle_to_saddle(data: Dataset, net: Network, *, kappa: float | None = None)
     kappa : float, optional
         The loss is ``kappa/2 sum (h - y)^2``; 1/n if not given.
 
+    Returns
+    -------
+    SaddleToSaddle
+        Jump times, groups, plateaus and the end.
+
     Examples
     --------
     >>> data = Dataset(np.eye(3), [3.0, 4.0, 1.0])

@@ -58,6 +58,11 @@ def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Pred
     loss : Square, Exponential, Logistic or their names
         What is trained: a limit for one loss says nothing about another.
 
+    Returns
+    -------
+    Prediction
+        The limit network and who predicts it, or why nobody does.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.0], [0.8, -0.6]], [1.0, -1.0])

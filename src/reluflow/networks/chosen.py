@@ -43,6 +43,11 @@ def by_preactivations(
         to it, and +1 elsewhere: every point starts active on its own neuron, inactive on the others
         of that sign, active on those of the other sign.
 
+    Returns
+    -------
+    Network
+        With the asked pre-activations on every point.
+
     Examples
     --------
     >>> data = Dataset([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], [1.0, 2.0])

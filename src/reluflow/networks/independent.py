@@ -27,6 +27,11 @@ def gaussian(
         Order of draws: hidden weights row by row, then output weights. The draws do not depend on
         the deviations.
 
+    Returns
+    -------
+    Network
+        With independent normal weights.
+
     Examples
     --------
     >>> gaussian(2, 3, sigma_hidden=1.0, sigma_output=0.1, seed=0).W.shape
@@ -52,6 +57,11 @@ def fan_in_uniform(d: int, width: int, *, seed: Seed) -> Network:
         Number of inputs and of neurons (m).
     seed : int or Generator
         Order of draws: hidden weights row by row, then output weights.
+
+    Returns
+    -------
+    Network
+        Drawn as PyTorch draws its layers.
 
     Examples
     --------

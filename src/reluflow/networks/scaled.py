@@ -44,6 +44,11 @@ def balanced(
         Order of draws: ``z`` row by row, then the signs if random. One seed gives the same ``z``
         and ``s`` at every scale.
 
+    Returns
+    -------
+    Network
+        With :math:`|a_j| = |w_j|`.
+
     Examples
     --------
     >>> net = balanced(3, 5, log_scale=-1e6, seed=0)
@@ -76,6 +81,11 @@ def dominated(
     d, width, log_scale, directions, signs, seed
         As for `balanced`; the same seed gives the same hidden weights and signs.
 
+    Returns
+    -------
+    Network
+        With :math:`|a_j| = q |w_j|`.
+
     Examples
     --------
     >>> bool((dominated(3, 5, seed=0).balance > 0).all())
@@ -103,6 +113,11 @@ def unbalanced(
         Positive. Below 1 the hidden weights dominate and output weights may change sign.
     d, width, log_scale, directions, signs, seed
         As for `balanced`; the same seed gives the same hidden weights and signs.
+
+    Returns
+    -------
+    Network
+        With :math:`|a_j| = q |w_j|`.
 
     Examples
     --------

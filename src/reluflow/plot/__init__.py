@@ -28,7 +28,7 @@ from reluflow.errors import InputError, ReluflowError
 from reluflow.figures import Layer, Line, Panel, Rule
 from reluflow.losses import Square
 from reluflow.network import Network
-from reluflow.plot import of_inputs, of_runs
+from reluflow.plot import of_inputs, of_runs, times
 from reluflow.plot.canvas import draw
 from reluflow.trajectory import Trajectory
 from reluflow.wording import shown
@@ -51,6 +51,11 @@ def loss(run: Trajectory | list[Trajectory], *, predicted: Any = None, ax: Any =
         `reluflow.limits.predict`.
     ax : matplotlib axes, optional
         Where to draw; a new figure without.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     runs = list(run) if isinstance(run, list | tuple) else [run]
     for item in runs:
@@ -70,6 +75,11 @@ def norms(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("norms", "Norms of the neurons", [of_runs.norms(_check_run(run))], ax)
 
@@ -87,6 +97,11 @@ def neurons(run: Trajectory | Network, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     if isinstance(run, Network):
         panel = of_runs.neurons_of(run)
@@ -104,6 +119,11 @@ def raster(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("raster", "Activations", [of_runs.raster(_check_run(run))], ax)
 
@@ -117,6 +137,11 @@ def spectrum(run: Trajectory, *, ax: Any = None) -> Any:
         What to draw.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("spectrum", "Singular values", [of_runs.spectrum(_check_run(run))], ax)
 
@@ -144,6 +169,11 @@ def function(
         at most 60 points.
     ax : matplotlib axes, optional
         Where to draw; a new figure without.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     panel = function_panel(run, data, predicted=predicted, least=least)
     return draw("function", "The learned function", [panel], ax)
@@ -162,6 +192,11 @@ def surface(run: Trajectory | Network, data: Dataset | None = None, *, ax: Any =
         The data beside a network; a run has its own.
     ax : matplotlib axes, optional
         Where to draw; a new figure without it.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        That of ``ax`` where one is given.
     """
     return draw("surface", "The learned function", [surface_panel(run, data)], ax)
 
@@ -269,12 +304,12 @@ def _staircase(run: Trajectory, predicted: Any) -> tuple[Layer, ...]:
         predicted = predict(run.data, run.net, loss=run.loss_function)
     detail: Any = getattr(predicted, "detail", None)
     if hasattr(detail, "sharp_times") and hasattr(detail, "losses"):
-        times = np.array(detail.sharp_times(float(run.net.log_norms.max())))
+        jumps = np.array(detail.sharp_times(float(run.net.log_norms.max())))
         with np.errstate(divide="ignore"):
             levels = np.log10(np.array(detail.losses))
-        first = np.nanmin(of_runs.log10_time(run)[1:])
-        x = np.concatenate([[first], np.repeat(np.log10(times), 2)])
-        y = np.concatenate([np.repeat(levels[: len(times)], 2), [levels[len(times)]]])
+        first, _ = times.span([run])
+        x = np.concatenate([[first], np.repeat(np.log10(jumps), 2)])
+        y = np.concatenate([np.repeat(levels[: len(jumps)], 2), [levels[len(jumps)]]])
         y = np.where(np.isfinite(y), y, np.nan)
         return (Line(x, y, "predicted", colour=1, dash="dash", width=2.0),)
     network = _limit(run, predicted)

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Layer, Line, Panel, Points, Raster
+from reluflow.figures.places import placed, unplaced
 from reluflow.network import Network
+from reluflow.plot import times
 from reluflow.trajectory import Trajectory
 
 LINES = 60  # neurons drawn as curves
@@ -30,20 +32,20 @@ def loss(runs: Sequence[tuple[str, Trajectory]], extra: Sequence[Layer] = ()) ->
     """Loss against time, both as decimal logarithms: no range is too large for them."""
     layers = [
         Line(
-            log10_time(run),
-            run.log_loss / LN10,
+            *times.series(run, lambda one, k: one.log_loss[k] / LN10),
             label=label,
             colour=k % 7,
             dash=DASHES[k % 4],  # type: ignore[arg-type]
         )
         for k, (label, run) in enumerate(runs)
     ]
-    return Panel("", time_axis(runs[0][1]), Axis("log10 of the loss"), (*layers, *extra))
+    axis = times.axis([run for _, run in runs])
+    return Panel("", axis, Axis("log10 of the loss"), (*layers, *extra))
 
 
 def norms(run: Trajectory) -> Panel:
     """Norms of the neurons through time, those of the largest at the end."""
-    stacked = np.array([run.network(k).log_norms for k in range(len(run.t))]) / LN10
+    x, stacked = times.series(run, lambda one, k: one.network(k).log_norms / LN10)
     layers = []
     named = set()
     for j in largest(stacked[-1], LINES):
@@ -51,7 +53,7 @@ def norms(run: Trajectory) -> Panel:
         label = {1: "positive output weight", -1: "negative output weight"}.get(sign, "zero")
         layers.append(
             Line(
-                log10_time(run),
+                x,
                 stacked[:, j],
                 label="" if label in named else label,
                 colour=0 if sign > 0 else 1,
@@ -61,19 +63,19 @@ def norms(run: Trajectory) -> Panel:
             )
         )
         named.add(label)
-    return Panel("", time_axis(run), Axis("log10 of the neuron's norm"), tuple(layers))
+    return Panel("", times.axis([run]), Axis("log10 of the neuron's norm"), tuple(layers))
 
 
 def spectrum(run: Trajectory) -> Panel:
     """Singular values of the hidden weights through time; 1e-15 of the largest is rounding."""
     from reluflow.geometry import log_singular_values
 
-    logs = np.array([log_singular_values(run.network(k)) for k in range(len(run.t))])
+    x, logs = times.series(run, lambda one, k: log_singular_values(one.network(k)))
     with np.errstate(invalid="ignore"):
         seen = np.where(logs - logs[:, :1] > math.log(1e-15), logs / LN10, np.nan)
     layers = tuple(
         Line(
-            log10_time(run),
+            x,
             seen[:, k],
             label=f"{k + 1}",
             colour=k % 7,
@@ -81,7 +83,7 @@ def spectrum(run: Trajectory) -> Panel:
         )
         for k in range(min(8, seen.shape[1]))
     )
-    return Panel("", time_axis(run), Axis("log10 of the singular values"), layers)
+    return Panel("", times.axis([run]), Axis("log10 of the singular values"), layers)
 
 
 def neurons(run: Trajectory) -> Panel:
@@ -153,8 +155,9 @@ def trails(
 
 def raster(run: Trajectory) -> Panel:
     """Who is active on which point when, slides marked."""
-    pairs = busiest_pairs(run)
-    edges = _time_edges(run)
+    pairs, time = busiest_pairs(run), times.axis([run])
+    low, high = placed(times.span([run]), time)
+    edges = unplaced(np.linspace(low, high, COLUMNS + 1), time)
     cells = Raster(
         edges,
         np.arange(len(pairs) + 1.0),
@@ -164,18 +167,7 @@ def raster(run: Trajectory) -> Panel:
         tuple(f"neuron {j}, point {i}" for j, i in pairs),
     )
     axis = Axis("neuron, a row for each point", ticks=_neuron_ticks(pairs))
-    return Panel("", time_axis(run), axis, (cells, *_branches(run, pairs, edges)))
-
-
-def time_axis(run: Trajectory) -> Axis:
-    """The axis of log10 time or iterations."""
-    return Axis("log10 of time" if run.engine == "flow" else "log10 of iterations")
-
-
-def log10_time(run: Trajectory) -> Array:
-    """log10 of the recorded times; the start, at -inf, is left out as NaN."""
-    times = np.asarray(run.log_t, float) / LN10
-    return np.where(np.isfinite(times), times, np.nan)
+    return Panel("", time, axis, (cells, *_branches(run, pairs, edges)))
 
 
 def largest(log_norms: Array, count: int) -> list[int]:
@@ -252,16 +244,6 @@ def busiest_pairs(run: Trajectory) -> list[tuple[int, int]]:
     return [(int(j), i) for j in busiest for i in range(points)]
 
 
-def _time_edges(run: Trajectory) -> Array:
-    times = run.log_t[np.isfinite(run.log_t)] / LN10
-    happened = run.events["log_t"][np.isfinite(run.events["log_t"])] / LN10
-    low = min([*times[:1], *happened[:1]], default=0.0)
-    high = max([*times[-1:], *happened[-1:]], default=1.0)
-    if not high > low:
-        low, high = low - 0.5, high + 0.5
-    return np.linspace(low, high, COLUMNS + 1)
-
-
 def _raster(run: Trajectory, pairs: Sequence[tuple[int, int]], edges: Array) -> Whole:
     """State of each pair at the right edge of each column: 0 inactive, 1 active, 2 sliding."""
     rows = {pair: row for row, pair in enumerate(pairs)}
@@ -303,7 +285,7 @@ def _raster_of_records(
 ) -> Whole:
     for k in range(len(run.t)):
         active = run.modes(k)
-        column = np.searchsorted(edges[1:], run.log_t[k] / LN10) if run.t[k] > 0 else 0
+        column = np.searchsorted(edges[1:], times.of_record(run, k))
         z[:, column:] = np.array([active[j, i] for j, i in pairs])[:, None]
     return z
 

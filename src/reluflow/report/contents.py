@@ -11,7 +11,7 @@ from reluflow import files
 from reluflow._version import __version__
 from reluflow.figures import Figure
 from reluflow.figures import page as drawing
-from reluflow.figures.typeset import typeset
+from reluflow.figures.typeset import marked, typeset
 from reluflow.report.toml_text import to_toml
 from reluflow.theory import Check, Report, Verdict
 from reluflow.theory.subject import branch_text
@@ -44,8 +44,8 @@ def contents(page: Page) -> dict[str, Any]:
     offered = {"study.toml": document.encode(), **page.downloads}
     return {
         "title": page.title,
-        "question": page.question,
-        "answer": typeset(page.answer),
+        "question": marked(page.question),
+        "answer": marked(page.answer),
         "lead": page.lead,
         "needed": needed(page),
         "summary": _summary(page),
@@ -130,7 +130,7 @@ def _grouped(report: Report) -> list[dict[str, Any]]:
             "title": title,
             "counts": [count for count in _counts(rows) if count["count"]],
             "failing": [
-                {"id": row.id, "title": typeset(row.title)}
+                {"id": row.id, "title": marked(row.title)}
                 for row in rows
                 if row.verdict is Verdict.FAIL
             ],
@@ -156,7 +156,7 @@ def _run(item: LabelledRun) -> dict[str, Any]:
     run = item.run
     unit = "t" if run.engine == "flow" else "iteration"
     return {
-        "label": typeset(item.label),
+        "label": marked(item.label),
         "status": str(run.status),
         "text": run.ending,
         "trusted": run.status.is_asked_for,
@@ -164,8 +164,8 @@ def _run(item: LabelledRun) -> dict[str, Any]:
         "points": run.data.n,
         "dimension": run.data.d,
         "width": run.net.width,
-        "loss": size_of(float(run.log_loss[-1])),
-        "end": f"{unit} = {size_of(float(run.log_t[-1]))}",
+        "loss": marked(size_of(float(run.log_loss[-1]))),
+        "end": marked(f"{unit} = {size_of(float(run.log_t[-1]))}"),
         "events": len(run.events),
         "limit_error": shown(None if math.isnan(run.limit_error) else run.limit_error, 2),
     }
@@ -188,8 +188,8 @@ def _settings(runs: Sequence[LabelledRun]) -> list[tuple[str, str]]:
 def _section(section: Section, k: int, figures_before: int) -> dict[str, Any]:
     return {
         "id": f"section-{k}",
-        "title": section.title,
-        "paragraphs": [typeset(part) for part in section.text.split("\n\n") if part.strip()],
+        "title": marked(section.title),
+        "paragraphs": [marked(part) for part in section.text.split("\n\n") if part.strip()],
         "figures": [
             _figure(figure, figures_before + j) for j, figure in enumerate(section.figures)
         ],
@@ -202,30 +202,31 @@ def _figure(figure: Figure, k: int) -> dict[str, Any]:
         "name": figure.name,
         "first": figure.first_frame,
         "number": k + 1,
-        "title": typeset(figure.title),
-        "caption": typeset(figure.caption),
-        "remarks": drawing.remarks(figure),
+        "title": marked(figure.title),
+        "caption": marked(figure.caption),
+        "aria": typeset(f"{figure.title}. {figure.caption}" if figure.caption else figure.title),
+        "remarks": [marked(text) for text in drawing.remarks(figure)],
         "frames": [typeset(frame.label) for frame in figure.frames],
     }
 
 
 def _comparison(row: Comparison) -> dict[str, Any]:
     return {
-        "name": typeset(row.name),
+        "name": marked(row.name),
         "predicted": shown(row.predicted, 9),
         "simulated": shown(row.simulated, 9),
         "discrepancy": shown(row.discrepancy, 3),
         "kind": ""
         if math.isnan(row.discrepancy)
         else ("relative" if row.predicted else "absolute"),
-        "note": row.note,
+        "note": marked(row.note),
     }
 
 
 def _claims(report: Report) -> dict[str, Any]:
     return {
         "title": report.title,
-        "subject": report.subject,
+        "subject": marked(report.subject),
         "warnings": report.warnings,
         "counts": _counts([*report.assumptions, *report.checks]),
         "total": len(report.assumptions) + len(report.checks),
@@ -240,8 +241,8 @@ def _check(check: Check) -> dict[str, str]:
     word, mark, kind = VERDICTS[check.verdict]
     return {
         "id": check.id,
-        "title": typeset(check.title),
-        "note": "; ".join(text for text in (check.observation, check.note) if text),
+        "title": marked(check.title),
+        "note": marked("; ".join(text for text in (check.observation, check.note) if text)),
         "word": word,
         "mark": mark,
         "kind": kind,

@@ -26,10 +26,17 @@ def sections(runs: Sequence[LabelledRun]) -> tuple[Section, ...]:
 def losses(runs: Sequence[LabelledRun]) -> Section:
     """Loss against time, both as decimal logarithms."""
     panel = of_runs.loss([(item.label, item.run) for item in runs])
+    if panel.x.pace:
+        shape = (
+            "the one of time is stretched where events are and where the loss changes. A plateau "
+            "is a saddle."
+        )
+    else:
+        shape = "a straight line going down is a power law, a plateau is a saddle."
     return Section(
         "Loss",
-        "The loss along each run. Both axes are decimal logarithms of the quantities themselves: a "
-        "straight line going down is a power law, a plateau is a saddle.",
+        "The loss along each run. Both axes are decimal logarithms of the quantities themselves: "
+        + shape,
         (
             Figure(
                 "loss",

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from reluflow import files, resumable, theory
 from reluflow.spec import Task
-from reluflow.studies import common, own
+from reluflow.studies import common, own, prose
 from reluflow.studies.document import Plan
 from reluflow.studies.page import Page
 from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
@@ -51,6 +52,7 @@ def make(
         findings = paper.findings(runs, paper.prepare(subject_of(subject, None), **options))
         say("checking the claims")
         claims = theory.check(paper, subject, **options)
+        findings = replace(findings, sections=prose.followed(findings.sections, claims))
     answer = _verdicts(claims)
     if findings is None:
         facts = [own.facts_of(item.run) for item in runs]

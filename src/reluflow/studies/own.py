@@ -14,7 +14,7 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.figures import Axis, Figure, Frame, Layer, Panel
-from reluflow.geometry import StationaryPoint, effective_rank, margin, stationary_point
+from reluflow.geometry import StationaryPoint, effective_rank, kkt, margin, stationary_point
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.plot import of_inputs, of_runs, surface_panel
@@ -100,10 +100,10 @@ def lead(facts: Facts) -> Section:
 def found(facts: Facts) -> Section:
     """The numbers, each with what it means."""
     run = facts.run
-    sure = "" if facts.point.sure else " The test does not decide this."
+    sure = "" if facts.point.sure else "what looks like "
     parts = [
-        f"Kind of point: {KINDS[facts.point.kind]}. By a second-order test, {facts.point.text}."
-        f"{sure}",
+        f"Kind of point: {sure}{KINDS[facts.point.kind]}. By a second-order test, "
+        f"{facts.point.text}.",
         _norm_text(facts),
         f"Rank: the effective rank of the hidden weights is {effective_rank(run.final):.3g} at the "
         f"end, {effective_rank(run.net):.3g} at the start. {facts.alive} of {run.net.width} "
@@ -173,14 +173,16 @@ def _ending(facts: Facts) -> str:
 
 def _size(facts: Facts) -> str:
     run = facts.run
+    if not facts.is_square:
+        found = margin(run.data, run.final)
+        if not found > 0.0:
+            return ""
+        if facts.least is None:
+            return f"; its normalised margin is {found:.4g}"
+        best = margin(run.data, facts.least)
+        return f"; its normalised margin {found:.4g} is {found / best:.0%} of the largest possible"
     if facts.least is None:
         return f"; its squared norm is {run.final.squared_norm:.4g}"
-    if not facts.is_square:
-        try:
-            found, best = margin(run.data, run.final), margin(run.data, facts.least)
-        except ReluflowError:
-            return ""
-        return f"; its normalised margin {found:.4g} is {found / best:.0%} of the largest possible"
     least, size = facts.least.squared_norm, run.final.squared_norm
     if not least > 0.0:
         return ""
@@ -194,6 +196,8 @@ def _size(facts: Facts) -> str:
 
 
 def _norm_text(facts: Facts) -> str:
+    if not facts.is_square:
+        return _margin_text(facts)
     if facts.least is None:
         why = (
             f"there are more than {MOST_POINTS} points"
@@ -201,12 +205,35 @@ def _norm_text(facts: Facts) -> str:
             else ("no network fits these labels, or none can be computed for these inputs")
         )
         return f"Smallest network: not compared, since {why}."
-    what = "fits every point" if facts.is_square else "has margin 1"
     return (
-        f"Smallest network: of any width, the least squared norm that {what} is "
+        f"Smallest network: of any width, the least squared norm that fits every point is "
         f"{facts.least.squared_norm:.6g}, with {facts.least.width} neurons; training has "
         f"{facts.run.final.squared_norm:.6g}."
     )
+
+
+def _margin_text(facts: Facts) -> str:
+    """The margin beside the largest one, and how far the network is from a KKT point."""
+    data, net = facts.run.data, facts.run.final
+    found = margin(data, net)
+    if not found > 0.0:
+        return "Margin: not all points are on their side, so there is none to compare."
+    parts = [f"Margin: the smallest one over the squared norm is {found:.6g}"]
+    if facts.least is None:
+        why = f"more than {MOST_POINTS} points" if data.n > MOST_POINTS else "these inputs"
+        parts.append(f"the largest of any network is not computed for {why}")
+    else:
+        best = margin(data, facts.least)
+        parts.append(f"the largest of any network is {best:.6g}, with {facts.least.width} neurons")
+    try:
+        residual = kkt(data, net)
+    except ReluflowError:
+        return "; ".join(parts) + "."
+    parts.append(
+        f"of the conditions for a largest margin nearby (KKT) {residual.epsilon:.2g} is missing in "
+        f"stationarity and {residual.delta:.2g} in slackness, 0 being a KKT point"
+    )
+    return "; ".join(parts) + "."
 
 
 def _last_text(run: Trajectory) -> str:

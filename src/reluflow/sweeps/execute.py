@@ -146,6 +146,11 @@ def execute(
     progress : bool
         Show a bar on work over two seconds.
 
+    Returns
+    -------
+    Summary
+        How many points were computed, taken from the store, or failed.
+
     Examples
     --------
     >>> import tempfile

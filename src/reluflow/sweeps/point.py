@@ -106,6 +106,11 @@ def seeded(task: str, parameters: Mapping[str, Any], sweep_seed: int, repeat: in
     repeat : int
         Number of the trial, from 0.
 
+    Returns
+    -------
+    Point
+        The point with the seed that follows from them.
+
     Examples
     --------
     >>> a = seeded("train", {"d": 4}, 7)
@@ -126,6 +131,11 @@ def derived_seed(sweep_seed: int, key: str) -> int:
         Seed of the sweep.
     key : str
         What the seed is for.
+
+    Returns
+    -------
+    int
+        The same for the same arguments on every machine.
 
     Examples
     --------

@@ -37,6 +37,11 @@ def load(
     plan : Plan, optional
         Only its points, in its order, with its measurements where none are given.
 
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each point: what it varies, its seed and status, what was measured.
+
     Examples
     --------
     >>> import tempfile
@@ -71,6 +76,11 @@ def columns(
         Measurements, as `load` takes them.
     plan : Plan, optional
         Only the points of this plan, with what it varies and measures.
+
+    Returns
+    -------
+    dict of lists
+        A column for each name, a row for each point.
     """
     kept = store if isinstance(store, Store) else Store(store)
     if not kept.path.is_dir():

@@ -19,6 +19,7 @@ from reluflow.theory.contract import (
     Findings,
     LabelledRun,
     Reproduction,
+    Said,
     Section,
 )
 from reluflow.theory.fits import Fit, Share, line, share
@@ -53,6 +54,7 @@ __all__ = [
     "Reference",
     "Report",
     "Reproduction",
+    "Said",
     "Section",
     "Share",
     "Statement",

@@ -82,12 +82,28 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Said:
+    """A sentence of the paper about runs, and the claims that must hold for it to be a fact.
+
+    The page says it as it stands where they do, and says what fails where they do not.
+    """
+
+    text: str
+    claims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Section:
-    """A titled part of the page: a paragraph (plain text) and figures."""
+    """A titled part of the page: a paragraph (plain text) and figures.
+
+    ``text`` is true whatever the verdicts are: what is drawn, definitions, numbers. ``said``
+    goes on with what the paper says, as far as it holds.
+    """
 
     title: str
     text: str
     figures: tuple[Figure, ...] = ()
+    said: tuple[Said, ...] = ()
 
 
 @dataclass(frozen=True)

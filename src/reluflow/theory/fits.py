@@ -31,6 +31,11 @@ def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> Fit:
     x, y : (k,) arrays
         The points, at least two.
 
+    Returns
+    -------
+    Fit
+        Slope, intercept and how well they fit.
+
     Examples
     --------
     >>> found = line([0.0, 1.0, 2.0], [1.0, 3.0, 5.0])
@@ -83,6 +88,11 @@ def share(successes: int, trials: int, confidence: float = CONFIDENCE) -> Share:
         What was counted.
     confidence : float
         How often the interval holds the true probability (Clopper and Pearson).
+
+    Returns
+    -------
+    Share
+        The share with its interval.
 
     Examples
     --------

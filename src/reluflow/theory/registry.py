@@ -12,6 +12,8 @@ import hashlib
 import os
 import sys
 import warnings
+from collections.abc import Iterable
+from functools import lru_cache
 from importlib import import_module, metadata, util
 from pathlib import Path
 from pkgutil import iter_modules
@@ -109,11 +111,39 @@ def _own() -> list[str]:
     """Papers of the package: its modules and packages."""
     import reluflow.papers
 
-    return [module.name for module in iter_modules(reluflow.papers.__path__)]
+    return _modules(_dated(reluflow.papers.__path__))
 
 
 def _announced() -> dict[str, metadata.EntryPoint]:
     """Entry points of installed distributions."""
+    return _entries(_dated(sys.path))
+
+
+Dated = tuple[tuple[str, int], ...]
+
+
+def _dated(folders: Iterable[str]) -> Dated:
+    """Folders with the times of their last change: what is found in them is kept until then.
+
+    Every prediction asks for the papers, many times a second while a point is dragged; to look
+    through all that is installed takes ten times as long as the prediction.
+    """
+    found = []
+    for folder in folders:
+        try:
+            found.append((folder, os.stat(folder or ".").st_mtime_ns))
+        except OSError:
+            found.append((folder, 0))
+    return tuple(found)
+
+
+@lru_cache(maxsize=4)
+def _modules(folders: Dated) -> list[str]:
+    return [module.name for module in iter_modules([folder for folder, _ in folders])]
+
+
+@lru_cache(maxsize=4)
+def _entries(folders: Dated) -> dict[str, metadata.EntryPoint]:
     return {entry.name: entry for entry in metadata.entry_points(group=GROUP)}
 
 

@@ -84,6 +84,11 @@ def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = N
         By which claims may start runs; None forbids it.
     drawer : callable, optional
         From a seed to a pair (data, net), for claims about probabilities.
+
+    Returns
+    -------
+    Subject
+        The runs, and the data and networks they share.
     """
     if isinstance(given, Trajectory):
         return Subject(given.data, given.net, (given,), engines, drawer)

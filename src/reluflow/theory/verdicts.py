@@ -152,6 +152,11 @@ def at_most(
     trend : float, optional
         How the margin changes towards the limit of the statement; positive where it improves.
 
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
+
     Examples
     --------
     >>> verdict_of(at_most(3.0, 2.0)).value
@@ -180,6 +185,11 @@ def at_least(
     ----------
     measured, bound, error, case, note, trend
         As for `at_most`.
+
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
     """
     mirrored = at_most(-float(measured), -float(bound), error, case=case, note=note, trend=trend)
     return replace(mirrored, measured=float(measured), bound=float(bound))
@@ -196,6 +206,11 @@ def equals(measured: float, expected: float, error: float, *, note: str = "") ->
         The distance allowed.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict with both numbers.
 
     Examples
     --------
@@ -219,6 +234,11 @@ def holds(
         As shown in the table.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict.
 
     Examples
     --------
@@ -277,6 +297,11 @@ def falls(
         A value below it counts as zero.
     note : str
         A word for the reader of the table.
+
+    Returns
+    -------
+    Finding
+        The verdict with the fitted power.
     """
     levels, values = case.late_measures(measure)
     last = float(values[-1])

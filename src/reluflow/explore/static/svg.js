@@ -67,6 +67,13 @@ export function linear([a, b], [p, q]) {
 export const pathOf = (points) =>
   points.length ? `M${points.map(([x, y]) => `${x.toFixed(2)},${y.toFixed(2)}`).join("L")}` : "";
 
+// a text below an axis; at its right end it stands to the left of its place, or it would be cut
+export function tickBelow(box, at, text) {
+  const last = at > box.right - 14;
+  return shape("text", { class: "tick", x: last ? box.right + 8 : at, y: box.bottom + 15,
+    "text-anchor": last ? "end" : "middle" }, text);
+}
+
 // an x and a y axis in a box {left, right, top, bottom}; labels are texts, or null for none
 export function drawAxes(layer, box, x, y, { xTicks, yTicks, xText, yText, xLabel, yLabel }) {
   const nodes = [];
@@ -79,8 +86,7 @@ export function drawAxes(layer, box, x, y, { xTicks, yTicks, xText, yText, xLabe
   for (const value of xTicks) {
     const at = x(value);
     nodes.push(shape("line", { class: "grid", x1: at, x2: at, y1: box.top, y2: box.bottom }));
-    nodes.push(shape("text", { class: "tick", x: at, y: box.bottom + 15, "text-anchor": "middle" },
-      (xText || said)(value)));
+    nodes.push(tickBelow(box, at, (xText || said)(value)));
   }
   nodes.push(shape("rect", { class: "box", x: box.left, y: box.top,
     width: box.right - box.left, height: box.bottom - box.top }));

@@ -19,7 +19,7 @@ from reluflow.interpolators import single_relu
 from reluflow.papers.highdim.draws import trace_of
 from reluflow.papers.highdim.figures import panels
 from reluflow.papers.highdim.paper import paper
-from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
+from reluflow.theory.contract import Comparison, Findings, LabelledRun, Said, Section
 from reluflow.trajectory import Status, Trajectory
 
 SHOWN = 4  # neurons drawn, at most
@@ -147,11 +147,22 @@ def _primal(view: View, shown: Sequence[int]) -> Section:
     )
     return Section(
         "Primal variables",
-        "The pre-activation x_i . w of every point, by class. In high dimension the first step "
-        "throws the points of the other sign below zero, where they stay for ever, and the others "
-        f"rise to their labels. {_frozen(view)}",
+        f"The pre-activation x_i . w of every point, by class. {_frozen(view)}",
         (figure,),
+        (
+            Said(
+                "The first step throws the points of the other sign below zero, where they stay "
+                "for ever, and the others rise to their labels.",
+                (_first_step(view),),
+            ),
+        ),
     )
+
+
+def _first_step(view: View) -> str:
+    """The claim about the first step, for one neuron, one of each sign, or more."""
+    signs = len(np.unique(view.signs))
+    return {(1, 1): "HD-13", (2, 2): "HD-23"}.get((len(view.signs), signs), "HD-25")
 
 
 def _frozen(view: View) -> str:
@@ -178,9 +189,15 @@ def _dual(view: View, shown: Sequence[int]) -> Section:
     return Section(
         "Primal and dual",
         "Weights are combinations of the points, w = sum b_i x_i. A dual variable b_i moves only "
-        "while its point is active. Where the Gram matrix is nearly l1 times the identity, primal "
-        "and dual lie on a line: a dual well below zero means an inactive point, frozen for good.",
+        "while its point is active.",
         (figure,),
+        (
+            Said(
+                "The Gram matrix is nearly l_1 times the identity: primal and dual lie on a line, "
+                "and a dual well below zero means an inactive point.",
+                ("HD-04",),
+            ),
+        ),
     )
 
 
@@ -221,10 +238,17 @@ def _distances(view: View, shown: Sequence[int]) -> Section | None:
     )
     return Section(
         "Distance to the minimum-norm solution",
-        "The limit of descent is close to the shortest fit w* and not equal to it: the distance is "
-        "that of the first kick, of order sqrt(n/l1) (Theorems 2 and 4). Relative to w* it does "
-        "not vanish with the dimension; it is proportional to the step.",
+        "Distance of the weights to the shortest fit w* through training; the dotted law is the "
+        "leading order of what the first step of descent leaves, proportional to the step.",
         (Figure("distance", "Distance to the shortest fit", (panel,)),),
+        (
+            Said(
+                "The limit of descent is close to w* and not equal to it: the distance is that of "
+                "the first kick, of order sqrt(n/l_1), and relative to w* it does not vanish with "
+                "the dimension.",
+                ("HD-16" if len(view.signs) == 1 else "HD-24",),
+            ),
+        ),
     )
 
 

@@ -20,7 +20,7 @@ from reluflow.papers.univariate.figures.measures import portrait_of
 from reluflow.papers.univariate.figures.tools import FALL
 from reluflow.papers.univariate.figures.trends import gap_panel, margin_panel, residual_panel
 from reluflow.papers.univariate.paper import paper
-from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
+from reluflow.theory.contract import Comparison, Findings, LabelledRun, Said, Section
 from reluflow.trajectory import Trajectory
 
 
@@ -70,10 +70,25 @@ def _function(run: Trajectory, portrait: Mapping[str, Any]) -> Section:
     )
     return Section(
         "The function",
-        f"{run.net.width} neurons bend the function at first. As the loss falls, neurons with the "
-        "same activations turn parallel and their kinks merge; kinks that would lower a margin are "
-        "held exactly on a data point.",
+        f"The function of {run.net.width} neurons. {_kinks(run)}",
         figures,
+        (
+            Said(
+                "As the loss falls, weights and field align: neurons with the same activations "
+                "turn parallel and their kinks merge.",
+                ("U7",),
+            ),
+        ),
+    )
+
+
+def _kinks(run: Trajectory) -> str:
+    held = int((run.modes(-1) == 2).any(axis=1).sum())
+    if not held:
+        return "At the end no kink is held on a data point."
+    words = "neuron has its kink" if held == 1 else "neurons have their kinks"
+    return (
+        f"At the end {held} {words} held exactly on data points, where moving on would cost margin."
     )
 
 
@@ -102,9 +117,11 @@ def _regions(run: Trajectory, history: Mapping[str, Any]) -> Section:
     )
     return Section(
         "Linear regions",
-        "At any finite time every neuron still bends the function a little; only the limit has few "
-        "regions. A count can be trusted where the band is closed and flat.",
+        "At any finite time every neuron still bends the function a little; a count of the regions "
+        "of the limit can be trusted where the band is closed and flat. It ends at "
+        f"{history['regions'][-1]:.0f}.",
         (figure,),
+        (Said(f"The limit has at most 32 s + 67 = {region_bound(s)} regions.", ("U10",)),),
     )
 
 
@@ -113,8 +130,7 @@ def _margins(history: Mapping[str, Any], best: MaxMargin) -> Section:
     return Section(
         "Margins",
         "The normalised margin beside the largest that any network of any width can have "
-        f"({best.margin:.6g}, {'certified' if best.certified else 'not certified'}). The smoothed "
-        "margin never falls once the loss is below loss(0)/n.",
+        f"({best.margin:.6g}, {'certified' if best.certified else 'not certified'}).",
         (
             Figure(
                 "margins",
@@ -124,6 +140,7 @@ def _margins(history: Mapping[str, Any], best: MaxMargin) -> Section:
                 caption="Left: relative to the optimum. Right: distance below it.",
             ),
         ),
+        (Said("The smoothed margin never falls once the loss is below loss(0)/n.", ("U5",)),),
     )
 
 
@@ -140,6 +157,7 @@ def _residuals(history: Mapping[str, Any]) -> Section:
                 caption="Stationarity and slackness of the best multipliers, over Clarke's sets.",
             ),
         ),
+        (Said("Both tend to zero.", ("U7", "U8")),),
     )
 
 

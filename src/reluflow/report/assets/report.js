@@ -7,7 +7,7 @@
   const PRINT_HEIGHT = 0.8; // of the height on a screen: two or three figures on a sheet
   const STEP_MS = 120;
   const STEADY_MS = 1000; // for readers who asked their system for less motion
-  const NUMBERS = new Set(["x", "y", "z", "text", "size", "bdata"]);
+  const NUMBERS = new Set(["x", "y", "z", "text", "size", "bdata", "customdata"]);
   const plots = [...document.querySelectorAll(".plot")];
   const moment = figures.map((spec) => spec.layout.meta.first ?? 0); // the frame of each figure
   let cursor = null; // the time of the movie that was moved last, on the axes of figures with a cursor
@@ -36,6 +36,31 @@
     );
   }
 
+  // ---- paced axes: knots of values and of their places; traces hold places
+
+  const between = (given, knots, places) => {
+    let k = 1;
+    while (k < knots.length - 1 && given > knots[k]) k += 1;
+    return places[k - 1] + ((given - knots[k - 1]) * (places[k] - places[k - 1])) / (knots[k] - knots[k - 1]);
+  };
+  const listed = (given) => {
+    if (!given?.bdata) return given ?? [];
+    return [...new Float32Array(Uint8Array.from(atob(given.bdata), (character) => character.charCodeAt(0)).buffer)];
+  };
+  for (const { data, layout } of figures) {
+    for (const trace of data) {
+      const [values, places] = layout.meta.pace?.[trace.xaxis] ?? [];
+      if (!values) continue;
+      const x = listed(trace.x);
+      if (trace.type === "heatmap") { // x are edges, texts a table of the cells
+        const row = x.slice(1).map((place) => between(place, places, values));
+        trace.customdata = trace.text?.map(() => row);
+      } else {
+        trace.customdata = x.map((place) => (place === null ? null : between(place, places, values)));
+      }
+    }
+  }
+
   // ---- figures
 
   const recoloured = (value) => {
@@ -59,10 +84,14 @@
     Object.fromEntries(Object.entries({ ...trace, ...changes }).filter(([, part]) => part !== null));
 
   const cursors = (spec) =>
-    (spec.layout.meta.cursor ?? []).map((axis) => ({
-      type: "line", xref: axis, yref: `${axis.replace("x", "y")} domain`, x0: cursor, x1: cursor, y0: 0, y1: 1,
-      line: { color: "#6b7075", width: 1.5, dash: "dot" },
-    }));
+    (spec.layout.meta.cursor ?? []).map((axis) => {
+      const pace = spec.layout.meta.pace?.[axis];
+      const x = pace ? between(cursor, ...pace) : cursor;
+      return {
+        type: "line", xref: axis, yref: `${axis.replace("x", "y")} domain`, x0: x, x1: x, y0: 0, y1: 1,
+        line: { color: "#6b7075", width: 1.5, dash: "dot" },
+      };
+    });
 
   const draw = (plot) => {
     const spec = figures[plot.dataset.figure];

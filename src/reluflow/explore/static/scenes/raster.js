@@ -1,6 +1,6 @@
 // The raster: one row a neuron, its active points over time; slides hatched, deaths crossed.
 import { Card } from "../card.js";
-import { linear, shape } from "../svg.js";
+import { linear, shape, tickBelow } from "../svg.js";
 import { scrubbable } from "./loss.js";
 
 export class RasterScene {
@@ -61,8 +61,7 @@ export class RasterScene {
       }
     });
     this.rows.replaceChildren(...nodes);
-    const labels = axis.ticks(this.card.width / 90).map(([at, text]) => shape("text", { class: "tick",
-      x: this.x(at), y: box.bottom + 15, "text-anchor": "middle" }, text));
+    const labels = axis.ticks(this.card.width / 90).map(([at, text]) => tickBelow(box, this.x(at), text));
     this.axes.replaceChildren(...labels,
       shape("text", { class: "axis-label", x: box.right, y: box.bottom + 30, "text-anchor": "end" }, axis.label),
       shape("text", { class: "tick", x: box.left - 6, y: box.top + 10, "text-anchor": "end" }, "large"),

@@ -11,7 +11,7 @@ from reluflow.interpolators import min_norm
 from reluflow.limits.hypotheses import common_scale
 from reluflow.papers.correlated.assumptions import LARGEST_PROGRAM
 from reluflow.papers.correlated.case import Correlated
-from reluflow.theory.contract import LabelledRun, Section
+from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.trajectory import Trajectory
 
 SMALLEST = -300.0  # log scales below are off every axis
@@ -48,12 +48,16 @@ def bundle(case: Correlated, runs: Sequence[LabelledRun]) -> Section:
         "Right: final output weights against the closed form for vanishing scale.",
     )
     text = (
-        "All neurons with positive output weight that saw a point end nearly parallel to the "
-        "teacher. How much each carries, and by how little their directions differ, follows from "
-        "the yardsticks without training: the largest angle is the scale times "
-        f"{case.bundle.angle_slope:.4g} radians on these data."
+        "How much each neuron would carry at the end, and by how little their directions would "
+        "differ, follows from the yardsticks without training: the largest angle is the scale "
+        f"times {case.bundle.angle_slope:.4g} radians on these data."
     )
-    return Section("The ending: one direction", text, (figure,))
+    said = Said(
+        "All neurons with positive output weight that saw a point end nearly parallel to the "
+        "teacher, at an angle proportional to the scale.",
+        ("T7",),
+    )
+    return Section("The ending", text, (figure,), (said,))
 
 
 def _weights(case: Correlated, runs: Sequence[LabelledRun]) -> Panel:
@@ -86,13 +90,14 @@ def rank_and_norm(case: Correlated, runs: Sequence[LabelledRun]) -> Section | No
     order = np.argsort(x)
     rules: list[Layer] = [Rule(best, "y", "rank 1", 2)]
     if answer.min_rank_is_min_norm is False:
-        rules.append(Rule(least.value, "y", "least norm of any network that fits", 1, "dot"))
+        rules.append(Rule(least.value, "y", "least norm", 1, "dot"))
     panel = Panel(
         "",
         Axis("initial scale", "log"),
         Axis("squared norm of all weights"),
         (*rules, Line(x[order], y[order], "end of training", 0, "solid", "circle")),
     )
+    said: tuple[Said, ...] = ()
     if answer.min_rank_is_min_norm:
         verdict = (
             f"Here V = {answer.V:.4g} < 1: exactly the rank-1 networks have the least norm, "
@@ -102,8 +107,13 @@ def rank_and_norm(case: Correlated, runs: Sequence[LabelledRun]) -> Section | No
         verdict = (
             f"Here V = {answer.V:.4g} > 1: a network of two directions fits with squared norm "
             f"{answer.counterexample.squared_norm:.6g}, and the least of all is "  # type: ignore[union-attr]
-            f"{least.value:.6g}. The flow ends at rank 1 and {best:g} all the same: it minimises "
-            "rank, not norm."
+            f"{least.value:.6g}."
+        )
+        said = (
+            Said(
+                f"The flow ends at rank 1 and {best:g} all the same: it minimises rank, not norm.",
+                ("T8c",),
+            ),
         )
     text = (
         "Is the rank-1 network also the one of least norm? Theorem 8 decides by one number of the "
@@ -116,4 +126,4 @@ def rank_and_norm(case: Correlated, runs: Sequence[LabelledRun]) -> Section | No
         caption="Squared norm at the end of training; lines: rank-1 networks, least norm.",
         wide=False,
     )
-    return Section("Rank, not norm", text, (figure,))
+    return Section("Rank and norm", text, (figure,), said)

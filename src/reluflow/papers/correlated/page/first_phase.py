@@ -13,7 +13,7 @@ from reluflow.limits.hypotheses import common_scale
 from reluflow.network import Network
 from reluflow.papers.correlated.case import Correlated, time_rate
 from reluflow.papers.correlated.crossings import flow_crossings
-from reluflow.theory.contract import LabelledRun, Section
+from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.trajectory import Trajectory
 
 DRAWN = 40  # neurons drawn as curves
@@ -31,11 +31,23 @@ def alignment(case: Correlated, runs: Sequence[LabelledRun]) -> Section:
         panels.append(_gaps(case, gaps))
     text = (
         "While the network is tiny its outputs drop out of the equations and each neuron follows a "
-        "yardstick that is known in closed form. Neurons with positive output weight turn towards "
-        "gamma, the label-weighted mean of the points, and take in one point after the other; "
-        "neurons with negative output weight turn away until no point is left, and freeze. The "
-        "flow follows these curves; its crossing times differ from theirs by a multiple of the "
-        "squared scale, as soon as the scale is small."
+        "yardstick that is known in closed form; gamma is the label-weighted mean of the points."
+    )
+    said = (
+        Said(
+            "Neurons with positive output weight turn towards gamma and take in one point after "
+            "the other.",
+            ("L3a", "L5b"),
+        ),
+        Said(
+            "Neurons with negative output weight turn away until no point is left, and freeze.",
+            ("L4",),
+        ),
+        Said(
+            "The flow follows these curves; its crossing times differ from theirs by a multiple of "
+            "the squared scale.",
+            ("L3a", "L3c"),
+        ),
     )
     caption = (
         f"Left: angle of each neuron to gamma; lines are closed forms, markers the flow at "
@@ -45,7 +57,7 @@ def alignment(case: Correlated, runs: Sequence[LabelledRun]) -> Section:
     figure = Figure(
         "yardsticks", "Yardsticks against the flow", tuple(panels), len(panels), caption
     )
-    return Section("First act: neurons turn", text, (figure,))
+    return Section("First act: neurons turn", text, (figure,), said)
 
 
 def _scale(run: Trajectory) -> float:
@@ -147,20 +159,20 @@ def picture(case: Correlated, item: LabelledRun) -> Section:
         "teacher_and_gamma",
         f"Neurons in the plane of the teacher and of gamma ({item.label})",
         (panel,),
-        caption=(
-            "Unit directions of the neurons, projected. First they gather at gamma, the mean "
-            "residual at the start; then the bundle turns to the teacher while it grows."
-        ),
+        caption="Unit directions of the neurons, projected.",
         wide=False,
         frames=tuple(frames),
     )
     text = (
-        "Two directions rule the motion: the teacher v*, where training ends, and gamma = H v*, "
-        "the label-weighted mean of the points, where the small neurons go first. The residual "
-        "direction, drawn as an arrow, starts at gamma and turns as coordinates are learned. Dots "
-        "grow with the share of a neuron in the norm of the network."
+        "The plane of two directions: the teacher v*, and gamma = H v*, the label-weighted mean of "
+        "the points, which is the mean residual at the start. The arrow is the mean residual of "
+        "the moment. Dots grow with the share of a neuron in the norm of the network."
     )
-    return Section("Where the neurons point", text, (figure,))
+    said = (
+        Said("First the neurons gather at gamma.", ("L5b",)),
+        Said("Then the bundle turns to the teacher while it grows.", ("S3", "T7")),
+    )
+    return Section("Where the neurons point", text, (figure,), said)
 
 
 def _plane(case: Correlated) -> Array:

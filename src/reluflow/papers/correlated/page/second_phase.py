@@ -10,7 +10,7 @@ from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
 from reluflow.papers.correlated.case import Correlated
 from reluflow.papers.correlated.moments import departure, second_phase
 from reluflow.papers.correlated.regions import place
-from reluflow.theory.contract import LabelledRun, Section
+from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.theory.verdicts import NotApplicable, Unresolved
 
 DASHES = ("solid", "dash", "dot", "dashdot")
@@ -37,7 +37,7 @@ def escape(cases: Sequence[tuple[LabelledRun, Correlated]]) -> Section:
         after.append(Line(since[late], run.log_loss[late] / LN10, **style))  # type: ignore[arg-type]
     panels = [
         Panel(
-            "The plateau lasts ln(1/scale) / |gamma|",
+            "Loss of each run",
             Axis("time", "log"),
             Axis("log10 of the loss"),
             tuple(before),
@@ -45,16 +45,26 @@ def escape(cases: Sequence[tuple[LabelledRun, Correlated]]) -> Section:
     ]
     if after:
         axes = Axis("time since half of the first coordinate", "log"), Axis("log10 of the loss")
-        panels.append(Panel("Afterwards the scale is forgotten", *axes, tuple(after)))
+        panels.append(Panel("The same since T2", *axes, tuple(after)))
     text = (
-        "The start is a saddle. The aligned neurons grow like exp(|gamma| t), so the loss stays on "
-        "its plateau for a time proportional to ln(1/scale). Once half of the first coordinate of "
-        "the teacher is learned (time T2), what follows does not depend on the scale any more: the "
-        "curves fall onto one, and the tail is exponential with the rate of the slowest mode."
+        "The start is a saddle; T2 is the time when half of the first coordinate of the teacher is "
+        "learned."
+    )
+    said = (
+        Said(
+            "The aligned neurons grow like exp(|gamma| t), so the loss stays on its plateau for a "
+            "time proportional to ln(1/scale).",
+            ("T6a",),
+        ),
+        Said(
+            "After T2 nothing depends on the scale any more: the curves fall onto one, and the "
+            "tail is exponential with the rate of the slowest mode.",
+            ("T6b", "R1"),
+        ),
     )
     caption = "Left: loss of each run. Right: the same against the time since T2."
     figure = Figure("escape", "Leaving the saddle", tuple(panels), len(panels), caption)
-    return Section("Second act: the bundle grows", text, (figure,))
+    return Section("Second act: leaving the saddle", text, (figure,), said)
 
 
 def coordinates(item: LabelledRun, case: Correlated) -> Section:
@@ -96,11 +106,18 @@ def coordinates(item: LabelledRun, case: Correlated) -> Section:
     )
     order = " -> ".join(f"S_{index}" for index in sorted(set(parts)))
     text = (
-        "From T1 on the neurons act as one vector v. In the eigenvectors of the second moments of "
-        "the points its coordinates overtake those of the teacher one after the other, in the "
-        "order of the eigenvalues: each overtaking hands v over from one part of the set S to the "
-        f"next, never back ({order} here). At the end all coordinates but the last are too large."
+        "The sum v of the neurons in the eigenvectors u_k of the second moments of the points. The "
+        f"set S has one part for each coordinate that is next; here v is seen in {order}."
+    )
+    said = (
+        Said("From T1 on the neurons act as this one vector.", ("B1", "B3")),
+        Said(
+            "Its coordinates overtake those of the teacher one after the other, in the order of "
+            "the eigenvalues: each overtaking hands v over from one part of S to the next, never "
+            "back, and at the end all coordinates but the last are too large.",
+            ("S1",),
+        ),
     )
     caption = f"{item.label}. A dip to minus infinity on the right is a change of sign."
-    figure = Figure("coordinates", "Coordinates are learned in order", panels, 2, caption)
-    return Section("Through the set S", text, (figure,))
+    figure = Figure("coordinates", "Coordinates through training", panels, 2, caption)
+    return Section("Through the set S", text, (figure,), said)

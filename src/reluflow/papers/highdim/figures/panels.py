@@ -78,7 +78,7 @@ def primal_dual(title: str, p: Array, b: Array, y: Array, sign: float) -> Panel:
     for own, (name, colour, _, marker) in zip((True, False), CLASSES, strict=True):
         mine = (sign * y > 0.0) == own
         layers.append(Points(p[mine], b[mine], name, colour, marker, 4.5, 0.8))
-    return Panel(title, Axis("primal x_i . w"), Axis("dual b_i x l1"), tuple(layers))
+    return Panel(title, Axis("primal x_i . w"), Axis("dual l_1 b_i"), tuple(layers))
 
 
 def raster(
@@ -102,13 +102,14 @@ def raster(
         state[rank[int(event["point"])], column:] = STATES[str(event["kind"])]
     names = ("inactive", "active", "sliding")[: max(2, int(state.max()) + 1)]
     own = int((sign * y > 0.0).sum())
-    ticks = ((own / 2.0, "points of own sign"), ((own + len(y)) / 2.0, "points of other sign"))
+    ticks = ((own / 2.0, "own"), ((own + len(y)) / 2.0, "other"))
     layers: list[Layer] = [
         Raster(edges, np.arange(len(y) + 1.0), state, names, (7, 0, 1)[: len(names)])
     ]
     if 0 < own < len(y):
         layers.append(Rule(float(own), "y", "", 6, "solid"))
-    return Panel(title, iteration_axis(last), Axis("", ticks=ticks), tuple(layers))
+    axis = Axis("points, by sign of the label", ticks=ticks)
+    return Panel(title, iteration_axis(last), axis, tuple(layers))
 
 
 def as_events(t: Array, neuron: Kinds, point: Kinds, start: Pattern) -> NDArray[np.void]:

@@ -13,7 +13,7 @@ from reluflow.figures import Axis, Figure, Line, Panel, Points, Raster, Rule
 from reluflow.figures.description import Dash, Layer
 from reluflow.limits import Alternating, SaddleToSaddle
 from reluflow.papers.orthogonal.measure import network_at
-from reluflow.theory.contract import LabelledRun, Section
+from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.trajectory import Trajectory
 
 DASHES: tuple[Dash, ...] = ("solid", "dot", "dashdot")  # dash is for predictions
@@ -64,9 +64,8 @@ def staircase(runs: Sequence[LabelledRun], process: Prediction) -> Section:
     )
     return Section(
         "Staircase",
-        f"Learning in {len(process.times)} steps. Time is divided by log(1/scale): the smaller the "
-        "scale, the closer the run comes to the predicted staircase, slowly in time (like 1/log), "
-        f"fast in height. {_kind(process)}",
+        f"The prediction has {len(process.times)} steps. Time is divided by log(1/scale). "
+        f"{_kind(process)}",
         (
             Figure(
                 "staircase",
@@ -74,6 +73,13 @@ def staircase(runs: Sequence[LabelledRun], process: Prediction) -> Section:
                 panels,
                 columns=2,
                 caption="Runs at several scales; dashed: predicted without training.",
+            ),
+        ),
+        (
+            Said(
+                "The smaller the scale, the closer the run comes to the predicted staircase, "
+                "slowly in time (like 1/log), fast in height.",
+                ("O6", "O8"),
             ),
         ),
     )
@@ -103,15 +109,25 @@ def exponents(item: LabelledRun, process: Prediction) -> Section:
     )
     return Section(
         "Exponents",
-        "The logarithm of each norm grows at a rate set by the labels that are not yet fitted in "
-        "its mask. A neuron that reaches 0 jumps and fits them; all others that share these points "
-        f"slow down ({item.label}).",
+        f"The logarithm of each norm over log(1/scale) ({item.label}), beside its prediction.",
         (
             Figure(
                 "exponents",
                 "Exponents of the neurons",
                 (panel,),
                 caption="Solid and dotted: the run; dashed: the prediction, piecewise affine.",
+            ),
+        ),
+        (
+            Said(
+                "It grows at a rate set by the labels that are not yet fitted in the neuron's "
+                "mask.",
+                ("O11",),
+            ),
+            Said(
+                "A neuron that reaches 0 jumps and fits them; all others that share these points "
+                "slow down.",
+                ("O7", "O10"),
             ),
         ),
     )
@@ -153,10 +169,12 @@ def who_fits_what(item: LabelledRun, process: Prediction) -> Section:
     if left:
         ticks = (*ticks, (float(rows[-1]) + 0.5 * left, "never"))
     panel = Panel("", _time_axis(run), Axis("points, by jump", ticks=ticks), (raster, predicted))
-    words = (
-        "Every point is fitted."
+    done, n = int(fitted[:, -1].sum()), run.data.n
+    words = f"{done} of {n} points are fitted to a half or more where the picture ends; "
+    words += (
+        "the prediction fits all."
         if process.interpolates
-        else f"{left} points have no neuron of their sign and are never fitted."
+        else f"the prediction leaves {left}, which have no neuron of their sign."
     )
     return Section(
         "Who fits which points, and when",
@@ -176,17 +194,21 @@ def norms(runs: Sequence[LabelledRun], process: Prediction) -> Section:
             Line(taus, np.array(values), label=item.label, colour=k % 7, dash=DASHES[k % 3])
         )
     lines.append(Rule(process.squared_norm, "y", label="end of the limit process", dash="dash"))
-    text = "The squared norm of all weights steps up with every jump."
+    text = "The squared norm of all weights."
     if isinstance(process, SaddleToSaddle):
         least = process.minimal_squared_norm
-        lines.append(Rule(least, "y", label="least norm of an interpolator", colour=2, dash="dot"))
+        lines.append(Rule(least, "y", label="least that fits", colour=2, dash="dot"))
         text += (
-            f" It ends at {process.squared_norm / least:.3f} times the smallest squared norm of "
-            "any interpolating network; Theorem 3 bounds this factor by a constant. At a finite "
-            "scale neurons share points and the end is often lower."
+            f" The limit process ends at {process.squared_norm / least:.3f} times the smallest "
+            "squared norm of any interpolating network, the runs at "
+            + ", ".join(
+                f"{item.run.final.squared_norm / least:.3f} ({item.label})" for item in runs
+            )
+            + "; Theorem 3 bounds the factor of the limit by a constant."
         )
     panel = Panel("", _time_axis(runs[0].run), Axis("squared norm"), tuple(lines))
-    return Section("Norm", text, (Figure("squared_norm", "Norm through time", (panel,)),))
+    said = Said("It steps up with every jump.", ("O7",))
+    return Section("Norm", text, (Figure("squared_norm", "Norm through time", (panel,)),), (said,))
 
 
 def scale_of(run: Trajectory) -> float:

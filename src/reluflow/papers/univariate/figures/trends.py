@@ -65,7 +65,7 @@ def margin_panel(histories: Sequence[History], optima: Sequence[float]) -> Panel
                     opacity=0.7,
                 )
             )
-    layers.append(Rule(1.0, label="certified optimum over all widths"))
+    layers.append(Rule(1.0, label="certified optimum"))
     return Panel(
         "normalised margin",
         Axis(FALL, "log"),
