@@ -71,7 +71,7 @@ EVERY = pytest.mark.parametrize("name", MODULES)
 
 
 def test_the_reader_of_imports_sees_each_kind():
-    assert ("numba", True) in imports("reluflow.kernels.descent")
+    assert ("numba", True) in imports("reluflow.kernels.kernel")
     assert ("reluflow.files", True) in imports("reluflow.network")
     assert ("xarray", False) in imports("reluflow.trajectory")
     assert ("reluflow.network", True) not in imports("reluflow.dataset")

@@ -31,7 +31,8 @@ def fig(results):
 
 
 @pytest.fixture
-def paper(tmp_path):
+def paper(tmp_path, monkeypatch):
+    monkeypatch.setenv(registry.FILES, "")  # restored: other tests must not know this paper
     file = tmp_path / "tiny.py"
     file.write_text(FILE, encoding="utf-8")
     yield registry.from_file(f"{file}:paper")

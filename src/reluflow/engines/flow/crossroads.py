@@ -120,7 +120,7 @@ class Crossroads:
         """
         U = np.ascontiguousarray(self.problem.planes.U[on])
         some = np.random.default_rng(0).normal(size=U.shape[1])
-        start = some if direction is None else np.asarray(direction)
+        start = direction if direction is not None and direction.any() else some
         low, high = self.a * self.low[on], self.a * self.high[on]
         unit = 1.0 / (abs(self.a) * self._noise())
         base = self.a * self._across(on, self._base(row, on))
