@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -140,7 +141,10 @@ def worker_processes():
 def listening(pid=None):
     """Addresses and ports at which a process and its children can be reached."""
     found = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    sockets = [socket for process in found for socket in process.net_connections("tcp")]
+    sockets = []
+    for process in found:
+        with suppress(psutil.NoSuchProcess):  # one that has ended since listens no more
+            sockets += process.net_connections("tcp")
     return {tuple(socket.laddr) for socket in sockets if socket.status == "LISTEN"}
 
 
