@@ -10,12 +10,16 @@ entered is linked from and optimised with, once.
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
+
+# the collector of garbage, at its usual pace, takes a fifth of the time to compile
+SELDOM = (20_000, 50, 100)
 
 
 class _Unset:
@@ -100,11 +104,13 @@ class _Wholes(Compiler):  # type: ignore[misc]
     """Compiles a kernel for Python; what numba itself adds is a part, too."""
 
     def compile_extra(self, func: Any) -> Any:
-        codegen = self.state.targetctx.codegen()
+        codegen, thresholds = self.state.targetctx.codegen(), gc.get_threshold()
         codegen._library_class = _Part  # of this object, in place of that of its class
+        gc.set_threshold(*SELDOM)
         try:
             return super().compile_extra(func)
         finally:
+            gc.set_threshold(*thresholds)
             del codegen._library_class
 
     def define_pipelines(self) -> Any:

@@ -56,7 +56,7 @@
         const row = x.slice(1).map((place) => between(place, places, values));
         trace.customdata = trace.text?.map(() => row);
       } else {
-        trace.customdata = x.map((place) => (place === null ? null : between(place, places, values)));
+        trace.customdata = x.map((place) => (Number.isFinite(place) ? between(place, places, values) : null));
       }
     }
   }
