@@ -23,6 +23,7 @@ from reluflow import files, theory
 from reluflow._version import NUMERICS_VERSION
 from reluflow.studies import recipe_named
 from reluflow.studies.reproduce import reproduce
+from reluflow.theory import registry
 
 FILE = Path(__file__).with_name("expected.json")
 RELATIVE, OF_DISTANCE, OF_ROWS = 1e-6, 0.1, 0.1
@@ -40,8 +41,9 @@ def plain(value):
 
 
 def names():
-    """All figures of all papers."""
-    return [f"{paper.name}/{key}" for paper in theory.papers() for key in paper.figures]
+    """All figures of all papers of the package."""
+    papers = [paper for paper in theory.papers() if paper.name in registry._own()]
+    return [f"{paper.name}/{key}" for paper in papers for key in paper.figures]
 
 
 def numbers(name):
