@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import many
+from . import many, small_steps
 
 FOUND = {
     2476: "a neuron leaves a rest at the origin too early, and is back at once",
@@ -17,6 +17,18 @@ FOUND = {
     17708: "on the plane of all points, with an output weight of zero",
     18175: "the same part, with the square loss",
 }
+
+
+LIMITS = (5919, 11743, 14015, 16703, 18175)  # followed to the end; the others for a time
+
+
+@pytest.mark.parametrize("number", sorted(FOUND.keys() - set(LIMITS)))
+def test_the_way_of_a_problem_that_went_wrong_once_is_that_of_descent(number):
+    names = 5 * [*many.DRAWN] + ["limit"]
+    problem = many.DRAWN[names[number % len(names)]](number)
+    run = problem.flow(max_seconds=60.0)
+    branches = "branch" in run.events["kind"].tolist()
+    assert small_steps.judge(problem, small_steps.weights(run.final), branches).good
 
 
 @pytest.mark.parametrize("number", FOUND)

@@ -47,6 +47,38 @@ def test_a_rider_changes_by_the_integral_of_its_pull():
     assert shrunk == pytest.approx(-grown, rel=1e-7)
 
 
+def test_a_rider_that_grows_keeps_pace_and_is_taken_along_again(monkeypatch):
+    """Two balanced neurons on one point grow by one factor: the small one is a copy of the other.
+
+    It rides until it would come near the tolerance: then the step is cut, and it counts again.
+    """
+    monkeypatch.setattr(riders, "FAR", 0.1)
+    cut, carried = [], riders.carried
+    monkeypatch.setattr(
+        riders, "carried", lambda *given: cut.append(carried(*given) is None) or carried(*given)
+    )
+    data = rf.Dataset([[0.6, 0.8]], [2.0])
+    net = rf.Network([1.0, 1.0], [[0.6, 0.8], [0.6, 0.8]], [-2.0, -11.6])
+    end = rf.flow(data, net, rtol=1e-9).final
+    grown = end.log_scale + np.log(end.mantissa.a) - net.log_scale
+    assert grown[0] > 1.0
+    assert grown[1] == pytest.approx(grown[0], rel=1e-7)
+    assert any(cut)
+    assert not all(cut)
+
+
+def test_a_rider_in_a_plane_feels_the_pull_along_its_line():
+    """It slides on one plane of two: what pulls across is balanced, the rest is along a line."""
+    data = rf.Dataset([[1.0, 0.0], [0.0, 1.0]], [-1.0, -1.0])
+    net = rf.Network([-1.0, 1.0], [[1.0, 0.0], [1.0, 0.0]], [0.0, -300.0])
+    ended = rf.flow(data, net, loss="exponential", t_end=1e3)
+    end = ended.final
+    grown = np.log(-end.a[0])
+    shrunk = end.log_scale[1] + np.log(end.mantissa.a[1]) + 300.0
+    assert grown > 0.5
+    assert shrunk == pytest.approx(-grown, rel=1e-7)
+
+
 def test_a_loss_that_tends_to_a_positive_value_is_followed_to_the_end():
     """The class on the left is fitted better and better, the right cannot be."""
     data = rf.Dataset([[-1.0], [1.0], [1.5]], [LEFT, 1.0, -1.0])
@@ -55,3 +87,18 @@ def test_a_loss_that_tends_to_a_positive_value_is_followed_to_the_end():
     assert ended.status == "stationary"
     assert np.isinf(ended.limit_error)  # the weights have no limit
     assert ended.stats["steps"] < 300
+
+
+def test_riders_that_fade_away_do_not_hide_a_limit():
+    """The point on the right is fitted; that on the left wants less than a neuron there can give.
+
+    Until a time that is asked for the one on the left shrinks: at kappa |c| x, the force on it.
+    """
+    data = rf.Dataset([[1.0], [-1.0]], [1.0, -1.0])
+    net = rf.Network([1.0, 1.0], [[1.0], [-1.0]], [0.5, -300.0])
+    run = rf.flow(data, net, rtol=1e-6)
+    assert run.status == "stationary"
+    assert run.t[-1] < 1e3
+    np.testing.assert_allclose(run.final.predict(data.X), [1.0, 0.0], atol=1e-6)
+    end = rf.flow(data, net, rtol=1e-6, t_end=1e6).final
+    assert end.log_outputs[1] == pytest.approx(-600.0 - 1e6, rel=1e-9)

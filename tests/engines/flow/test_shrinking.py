@@ -33,6 +33,17 @@ def test_what_is_outside_the_span_of_the_points_stays_when_the_rest_shrinks(loss
     assert outside == pytest.approx(-100.0)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_neuron_in_the_span_of_fewer_points_than_inputs_has_no_part_outside_of_it(seed):
+    """Two balanced neurons along one point: one shrinks by what the other grows, exactly."""
+    x = np.random.default_rng(seed).normal(size=4)
+    net = rf.Network([1.0, -1.0], np.stack([x, x]) / np.linalg.norm(x), -100.0)
+    end = rf.flow(rf.Dataset(x[None], [-2.0]), net).final
+    assert end.log_outputs[0] < -190.0  # far below the rounding of its start
+    np.testing.assert_allclose(end.log_norms, end.log_outputs, rtol=1e-12)
+    assert end.log_outputs.sum() == pytest.approx(-200.0, rel=1e-9)
+
+
 def test_neurons_on_the_plane_of_all_points_with_no_output_weight_stay():
     """Products with the points are exactly zero; in a basis of their span they are rounding."""
     x = np.array([0.75, -2.875, -1.125])

@@ -16,7 +16,9 @@ from kernels.flow.scene import (
 )
 from reluflow.engines.flow import tableau
 from reluflow.kernels.flow.collocation import (
+    SOFT,
     Guess,
+    _newton,
     at_points,
     defects,
     eigen,
@@ -27,7 +29,7 @@ from reluflow.kernels.flow.collocation import (
     solve_margin,
     solve_square,
 )
-from reluflow.kernels.flow.forces import speeds
+from reluflow.kernels.flow.forces import share_jacobian, shares, speeds
 
 
 @pytest.mark.parametrize("hidden", [False, True])
@@ -173,3 +175,32 @@ def test_defects_are_the_gap_at_the_start_and_the_largest_forces():
     assert largest == pytest.approx((top * lengths).max(), rel=1e-14)
     expected = speeds(np.ascontiguousarray(c[-1]), at.classes, at.problem.planes).max()
     assert fastest == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+@pytest.mark.parametrize("step", [30.0, 0.5, 1e-4])
+def test_newton_of_a_classification_step_is_the_dense_solution_but_for_soft_points(logistic, step):
+    """Points that answer by less than SOFT are left out: the rest is exact."""
+    loss = rf.losses.Logistic() if logistic else rf.losses.Exponential()
+    at = begun(5, loss)
+    system, n = system_of(at), at.problem.n
+    rng = np.random.default_rng(0)
+    h = at.h + rng.normal(size=(4, n))
+    h[:, 0] = 40.0 * at.problem.y[0]  # a margin whose share is nothing
+    c = shares(h, at.problem.y, logistic)
+    rhs = rng.normal(size=(4, n)) * at.kernel.any(axis=1)  # what nothing moves has no defect
+    A = tableau.RADAU_A
+    found = _newton(system, step, h, c, A, rhs)
+    jacobians = [share_jacobian(h[k], c[k], at.problem.y, logistic) for k in range(4)]
+    dense = np.eye(4 * n)
+    for k in range(4):
+        for q in range(4):
+            block = step * A[k, q] * at.kernel @ jacobians[q]
+            dense[k * n : (k + 1) * n, q * n : (q + 1) * n] += block
+    true = np.linalg.solve(dense, rhs.ravel()).reshape(4, n)
+    answers = step * np.abs(at.kernel).sum(axis=1) * np.abs(c)
+    left_out = answers[answers <= SOFT].max(initial=0.0)
+    assert left_out > 0.0
+    np.testing.assert_allclose(found, true, rtol=0, atol=4.0 * n * left_out + 1e-11)
+    if (answers <= SOFT).all():
+        np.testing.assert_array_equal(found, rhs)

@@ -20,6 +20,7 @@ from reluflow.kernels.flow.roots import (
     first_exit,
     first_flip,
     leaves_box,
+    moments,
 )
 
 
@@ -309,3 +310,17 @@ def test_a_neuron_that_shrinks_and_grows_again_leaves_when_it_has_grown(plus):
         root = (-beta - mp.sqrt(beta**2 - 4 * alpha * gamma)) / (2 * alpha)
         expected = float(mp.log(root))
     assert q == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_moments_are_the_roots_inside_their_brackets(seed):
+    """Quartics with one change of sign in (0, 1): companion matrices find the same roots."""
+    rng = np.random.default_rng(seed)
+    start, rises = rng.normal(size=400), rng.normal(size=(4, 400))
+    roots = [polynomial.polyroots([start[e], *rises[:, e]]) for e in range(400)]
+    inside = [r.real[(abs(r.imag) < 1e-9) & (r.real > 0.0) & (r.real < 1.0)] for r in roots]
+    one = np.flatnonzero([len(r) == 1 for r in inside])
+    assert len(one) > 50
+    low, high = np.zeros(len(one)), np.ones(len(one))
+    found = moments(start[one], rises[:, one], start[one] < 0.0, low, high)
+    np.testing.assert_allclose(found, [inside[e][0] for e in one], atol=1e-8)

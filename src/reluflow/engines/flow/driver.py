@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import clock, tableau
+from reluflow.engines.flow import clock, riders, tableau
 from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
 from reluflow.engines.flow.crowd import Crowd
@@ -95,8 +95,10 @@ class Flow:
         keep(self.state, at.log_loss)
         while True:
             tick(self.state.log_t, at.log_loss)
-            limit = find_limit(self.problem, at, self.rtol) or stagnation.find_limit(
-                self.problem, at, self.rtol
+            # until a time that is asked for, what fades away is followed
+            lasting = riders.lasting(at, self.rtol) if np.isinf(self.stops.t_end) else at
+            limit = find_limit(self.problem, lasting, self.rtol) or stagnation.find_limit(
+                self.problem, lasting, self.rtol
             )
             if self.plateau.endless:
                 # what is rest to rounding may be the slow growth of a margin

@@ -37,7 +37,7 @@ class Plateau:
         """The neurons that move alone, or None where no worthwhile plateau begins."""
         if self.problem.hidden or not self._any_asleep(at):
             return None
-        sizes = self._log_outputs(at.state)
+        sizes = at.state.log_outputs(self.problem)
         asleep = np.asarray(sizes < self.log_level - np.log(len(sizes)))
         living = at.classes.cid >= 0
         if not (asleep & living).any():
@@ -139,24 +139,13 @@ class Plateau:
             )
         raise FloatingPointError("a plateau's neurons do not get past a crossroads")
 
-    def _log_outputs(self, state: State) -> Array:
-        """Logarithm of a bound on the output of each neuron on a point, ``(a^2 + |w|^2) |x| / 2``.
-
-        Not ``|a||w||x|``: that vanishes where an output weight passes zero.
-        """
-        squares = state.a**2 + np.einsum("jd,jd->j", state.w, state.w)
-        with np.errstate(divide="ignore"):
-            return np.asarray(
-                2.0 * state.sigma + np.log(0.5 * squares) + np.log(self.problem.longest)
-            )
-
     def _living(self, state: State) -> NDArray[np.bool_]:
         both = self.problem.planes.both
         return np.asarray(((state.mode != 0) | both).any(axis=1))
 
     def _total(self, state: State, moving: NDArray[np.bool_]) -> float:
         living = moving & self._living(state)
-        return logsumexp(self._log_outputs(state)[living]) if living.any() else -np.inf
+        return logsumexp(state.log_outputs(self.problem)[living]) if living.any() else -np.inf
 
     def _longest(self, state: State, c: Array, moving: NDArray[np.bool_], gap: float) -> float:
         """The span in which no moving neuron can reach its share of the level, ``gap`` above all.
@@ -169,6 +158,8 @@ class Plateau:
         living = moving & self._living(state)
         g = f[living] @ self.problem.planes.U
         pace = np.sqrt(np.einsum("jd,jd->j", g, g))
-        rise = self.log_level - np.log(max(living.sum(), 1)) - self._log_outputs(state)[living]
+        rise = (
+            self.log_level - np.log(max(living.sum(), 1)) - state.log_outputs(self.problem)[living]
+        )
         with np.errstate(divide="ignore"):
             return float((np.maximum(rise, gap) / (2.0 * pace)).min(initial=np.inf))

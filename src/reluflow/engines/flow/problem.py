@@ -151,8 +151,11 @@ def _gap(a: Array, norms: Array) -> Array:
 def split(W: Array, basis: Array) -> tuple[Array, Array]:
     """Coordinates (m, r) of weights in the span of the points, and what is outside of it (m, d).
 
-    A coordinate at the rounding of the product is zero: the neuron would grow out of it.
+    What is at the rounding of the products is zero: a neuron would grow out of such a coordinate,
+    and such a part outside would be the balance of a neuron that has none.
     """
     w = W @ basis
     w[np.abs(w) <= ROUNDED * (np.abs(W) @ np.abs(basis))] = 0.0
-    return np.ascontiguousarray(w), W - w @ basis.T
+    outside = W - w @ basis.T
+    outside[np.abs(outside) <= ROUNDED * (np.abs(W) + np.abs(w) @ np.abs(basis.T))] = 0.0
+    return np.ascontiguousarray(w), outside

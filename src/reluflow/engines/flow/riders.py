@@ -19,14 +19,10 @@ from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.engines.flow.step import Start, Stretch
+from reluflow.engines.flow.step import Start, Stretch, begin_at
+from reluflow.engines.flow.tolerances import BURDEN, FAR
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.planes import multipliers
-
-# outputs of riders are this many e-folds below the tolerance, and may come to be half as many
-FAR = 80.0
-# those that turn by less in a step are no burden
-BURDEN = 0.1
 
 
 def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
@@ -38,7 +34,7 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     living = rows.cid >= 0
     found[living] = rows.ray[rows.cid[living]] & (at.speeds[rows.cid[living]] > 0.0)
     found &= (problem.sign == 0.0) & ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
-    return found & (_log_outputs(state, problem) < _level(problem, rtol) - FAR)
+    return found & (state.log_outputs(problem) < _level(problem, rtol) - FAR)
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:
@@ -54,24 +50,33 @@ def carried(
     """The end of a step with its riders; None if one of them comes too near the tolerance."""
     problem, was = at.problem, at.state
     whole = stretch.step * (tableau.RADAU_A[-1] @ stretch.c)
-    low, high = (pair[0] for pair in on_planes(whole[None], problem.planes))
+    end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
+    end.still_sigma[ride] = was.still_sigma[ride]
     end.sigma = end.sigma.copy()
-    for j in np.flatnonzero(ride).tolist():
-        end.a[j], end.w[j] = was.a[j], was.w[j]
-        pull = multipliers(low, high, was.mode[j], problem.planes.gram) @ problem.planes.U
-        along = float(pull @ was.w[j]) / float(np.linalg.norm(was.w[j]))
-        end.sigma[j] = was.sigma[j] + np.sign(was.a[j]) * along
-        end.mode[j], end.still_sigma[j] = was.mode[j], was.still_sigma[j]
-    near = _log_outputs(end, problem)[ride].max() > _level(problem, rtol) - 0.5 * FAR
+    end.sigma[ride] = was.sigma[ride] + _growth(problem, was, whole, ride)
+    near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.5 * FAR
     return None if near else end
+
+
+def lasting(at: Start, rtol: float) -> Start:
+    """The start without the riders that clearly shrink: where the others rest, these fade away."""
+    problem, state = at.problem, at.state
+    fading = riders(at, rtol)
+    if not fading.any():
+        return at
+    fading[fading] = _growth(problem, state, at.c, fading) < -rtol * problem.rate
+    return begin_at(problem, without(state, fading)) if fading.any() else at
+
+
+def _growth(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -> Array:
+    """``sign(a) g.w/|w|`` of each rider in forces ``c``, or their integral."""
+    planes = problem.planes
+    low, high = (pair[0] for pair in on_planes(c[None], planes))
+    pulls = [multipliers(low, high, row, planes.gram) @ planes.U for row in state.mode[ride]]
+    w = state.w[ride]
+    along = np.einsum("jd,jd->j", np.array(pulls), w) / np.linalg.norm(w, axis=1)
+    return np.asarray(np.sign(state.a[ride]) * along)
 
 
 def _level(problem: Problem, rtol: float) -> float:
     return float(np.log(rtol * problem.output_scale))
-
-
-def _log_outputs(state: State, problem: Problem) -> Array:
-    """Logarithm of a bound on the output of each neuron."""
-    squares = state.a**2 + np.einsum("jd,jd->j", state.w, state.w)
-    with np.errstate(divide="ignore"):
-        return np.asarray(2.0 * state.sigma + np.log(squares) + np.log(problem.longest))

@@ -65,6 +65,15 @@ class State:
         square = np.einsum("jd,jd->j", self.w, self.w)
         return np.asarray(np.sqrt(square if hidden else self.a**2 + square))
 
+    def log_outputs(self, problem: Problem) -> Array:
+        """Logarithm of a bound on the output of each neuron on a point, ``(a^2 + |w|^2) |x| / 2``.
+
+        Not ``|a||w||x|``: that vanishes where an output weight passes zero.
+        """
+        squares = self.a**2 + np.einsum("jd,jd->j", self.w, self.w)
+        with np.errstate(divide="ignore"):
+            return np.asarray(2.0 * self.sigma + np.log(0.5 * squares) + np.log(problem.longest))
+
     def outputs(self, problem: Problem) -> Array:
         """Network outputs (n,): each neuron counts where its mode says active."""
         return np.asarray(outputs(self.a, self.w, self.sigma, self.mode, problem.planes)[2])

@@ -37,5 +37,9 @@ RESTING = 50.0
 CLEAR = 20.0
 # a plateau shorter than this many e-foldings is left to the coupled phase
 WORTHWHILE = 3.0
+# outputs of riders are this many e-folds below rtol, and may come to be half as many
+FAR = 80.0
+# ... and they turn by this at least in a step: less is no burden
+BURDEN = 0.1
 # a limit is certified when the path still to go is below this share of rtol
 PATH = 1e-3

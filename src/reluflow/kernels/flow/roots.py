@@ -17,7 +17,8 @@ from reluflow.kernels.kernel import kernel
 
 NEVER = 1e308
 # of Newton's method or bisection, for moments to the rounding of the step
-TURNS = 14
+TURNS = 40
+AT_ROOT = 1e-14  # a share of a step
 # the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
 # coefficients below these; the tests compare them with the table
 BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
@@ -238,9 +239,10 @@ def moments(start: Array, rises: Array, up: NDArray[Any], low: Array, high: Arra
     """Where ``start + t p(t)`` (E,), p with coefficients ``rises`` (K, E), comes to its other side.
 
     That is above zero where ``up``; it is there at ``high`` and not at ``low``. Newton's method,
-    and bisection where that would leave the bracket.
+    and bisection where that would leave the bracket. Newton comes near a root from one side: its
+    last point is the root, an end of the bracket need not be.
     """
-    out = high.copy()
+    out = np.empty(len(start))
     for e in range(len(start)):
         left, right = low[e], high[e]
         t = 0.5 * (left + right)
@@ -255,7 +257,9 @@ def moments(start: Array, rises: Array, up: NDArray[Any], low: Array, high: Arra
                 right = t
             else:
                 left = t
-            better = t - value / slope if slope != 0.0 else left
+            better = t - value / slope if slope != 0.0 else left - 1.0
+            if abs(better - t) <= AT_ROOT:
+                break
             t = better if left < better < right else 0.5 * (left + right)
-        out[e] = right
+        out[e] = t
     return out
