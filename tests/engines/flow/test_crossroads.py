@@ -319,3 +319,29 @@ def test_the_rest_ends_when_a_direction_leaves_for_good():
         rested.append(rests)
     assert rested[0]
     assert not rested[-1]
+
+
+def test_planes_that_span_the_others_meet_at_the_place_only():
+    lines = place([[1.0, 0.0], [1.0, 1e-7], [1.0, 1e-11], [0.0, 1.0]], np.ones(4))
+    on = np.ones(4, bool)
+    assert lines._only_there(np.array([True, True, False, False]), on)
+    assert not lines._only_there(np.array([True, False, True, False]), on)  # one, to rounding
+    assert not lines._only_there(np.array([False, True, False, False]), on)
+    solid = place([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], np.ones(4))
+    assert not solid._only_there(np.array([True, True, True, False]), on)  # they share an edge
+    assert solid._only_there(np.array([True, True, False, True]), on)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bundles_of_lines_are_looked_at_a_few_times(monkeypatch, seed):
+    """Not a number of times that grows with the lines: some would make it grow without end."""
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0.0, 2.0 * np.pi, 6)[:, None] + 10.0 ** -rng.uniform(3.0, 11.0, (6, 10))
+    X = np.column_stack([np.cos(angles.ravel()), np.sin(angles.ravel())])
+    spot = place(X, rng.normal(size=len(X)), a=rng.choice([-1.0, 1.0]))
+    calls, follow = [], Crossroads._follow
+    monkeypatch.setattr(Crossroads, "_follow", lambda *given: calls.append(1) or follow(*given))
+    row, on = everywhere(spot)
+    spot.choose(row, on, rng.normal(size=2))
+    spot.rests(np.full(len(X), SLIDE, dtype=np.int8))
+    assert len(calls) <= 60

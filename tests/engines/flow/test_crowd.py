@@ -5,12 +5,14 @@ import pytest
 
 import reluflow as rf
 from numerics import problems
+from reluflow.engines.flow import crowd as crowd_module
 from reluflow.engines.flow import problem as problem_module
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.driver import Flow
 from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field
 from reluflow.engines.flow.paths import Paths
+from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import start
 from reluflow.engines.flow.step import begin_at
 
@@ -18,6 +20,7 @@ from reluflow.engines.flow.step import begin_at
 def crowds(monkeypatch, least):
     monkeypatch.setattr(problem_module, "CROWD", least)
     monkeypatch.setattr(problem_module, "CROWD_OF_CLASSES", least)
+    monkeypatch.setattr(problem_module, "CHEAP", 0.0)
 
 
 def weights(run):
@@ -174,6 +177,37 @@ def test_stiff_outputs_are_left_to_implicit_steps(monkeypatch):
     crowds(monkeypatch, 10**9)
     fine = rf.flow(data, net, rtol=1e-9)
     assert np.abs(weights(run) - weights(fine)).max() <= 1e-4 * np.abs(weights(fine)).max()
+
+
+def test_explicit_steps_are_for_where_they_cost_less():
+    """Neurons and inputs by the hundred: an implicit step costs no more, and goes further."""
+    few, many = regression(200, 2, 20), regression(200, 200, 200)
+    assert Problem(*few, rf.losses.Square(), "both").is_crowd
+    assert not Problem(*many, rf.losses.Square(), "both").is_crowd
+
+
+def test_implicit_steps_are_looked_at_now_and_then_and_stay_if_they_are_worth_it(monkeypatch):
+    crowds(monkeypatch, 1)
+    counts = taken(monkeypatch)
+    monkeypatch.setattr(crowd_module, "PATIENCE", 10**9)  # stability is no reason
+    monkeypatch.setattr(crowd_module, "LOOK", 5)
+    data, net = regression(12, 20, 40)  # late: implicit steps are ever longer
+    rf.flow(data, net, rtol=1e-6)
+    assert counts["explicit"] == 5
+    assert counts["implicit"] > 20
+
+
+def test_implicit_steps_that_are_not_worth_it_are_left_again(monkeypatch):
+    crowds(monkeypatch, 1)
+    counts = taken(monkeypatch)
+    monkeypatch.setattr(crowd_module, "LOOK", 5)
+    dear = property(lambda self: 1.0, lambda self, value: None)
+    monkeypatch.setattr(Problem, "price", dear, raising=False)
+    monkeypatch.setattr(Crowd, "worth", lambda self, at, taken: False)
+    data, net = regression(60, 3, 20)
+    rf.flow(data, net, rtol=1e-6, t_end=20.0)
+    # five after five explicit steps, after twenty, eighty, ...
+    assert 5 <= counts["implicit"] < counts["explicit"]
 
 
 def test_a_first_step_far_too_long_is_shortened_in_silence(monkeypatch):

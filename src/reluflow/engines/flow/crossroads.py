@@ -36,6 +36,8 @@ from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 # directions and distances of this relative size are zero: rounding of products
 TINY = 1e-10
+# ... and normals that span a direction by more than this span it
+SPANS = 1e-9
 # the cone flow is back at the place, or away from it, when it has shrunk or grown this much
 BACK, AWAY = 1e-7, 1e7
 # a spiral that takes very long: it leaves if it has grown this much
@@ -69,9 +71,12 @@ class Crossroads:
 
     def choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """Modes at the planes ``on``, from modes elsewhere and the direction of arrival."""
-        way = self._turn(row, on, direction)
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
-            return way
+            return self._independent(row, on, direction)
+        way = self._turn(row, on, direction)
+        start = self._start(row, on, direction)
+        if start is not None and way.unique:
+            way = way._replace(unique=self._alike(row, on, start, way))
         if _is_back(way, on):
             return self._way_out(row, on, direction) or way
         if np.linalg.norm(self.least(row, on)) > REST * self._noise():
@@ -87,16 +92,19 @@ class Crossroads:
         """The same, if a neuron that comes back once rests."""
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             return self._independent(row, on, direction)
+        start = self._start(row, on, direction)
+        if start is None:
+            return Way(np.where(on, SLIDE, row).astype(np.int8), True, None)
+        return self._follow(row, on, start)
+
+    def _start(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Array | None:
+        """Where past the place the cone flow begins; None where nothing pulls off it."""
         start = direction
-        if direction is None or self._meets(on, direction) <= TINY:
-            least = self.least(row, on)
-            if np.linalg.norm(least) <= TINY * self._noise():
-                return Way(np.where(on, SLIDE, row).astype(np.int8), True, None)
-            start = self.a * least
-        assert start is not None
-        start = start / np.linalg.norm(start)
-        way = self._follow(row, on, start)
-        return way._replace(unique=way.unique and self._alike(row, on, start, way))
+        if start is None or self._meets(on, start) <= TINY:
+            start = self.a * self.least(row, on)
+            if np.linalg.norm(start) <= TINY * abs(self.a) * self._noise():
+                return None
+        return np.asarray(start / np.linalg.norm(start))
 
     def _alike(self, row: Modes, on: NDArray[np.bool_], start: Array, way: Way) -> bool:
         """Whether starts beside the one of a way, past the place or before it, lead to the same.
@@ -104,7 +112,7 @@ class Crossroads:
         Descent arrives beside its way by a step. From before the place some come to it again.
         """
         rng = np.random.default_rng(0)
-        for k in range(2 * BESIDE if way.unique else 0):
+        for k in range(2 * BESIDE):
             past = k < BESIDE
             aside = rng.normal(size=len(start)) / np.sqrt(len(start))
             other = self._follow(row, on, (start if past else -start) + aside)
@@ -190,7 +198,7 @@ class Crossroads:
             size = np.linalg.norm(U[on] @ place)
             hit = falls & (np.abs(z + time * rate) <= TINY * (np.abs(z) + size))
             met = hit | (on & (row == SLIDE))
-            if size <= BACK * begun or np.array_equal(met, on):
+            if size <= BACK * begun or self._only_there(met, on):
                 return Way(np.where(on, SLIDE, row).astype(np.int8), unique, None)
             if size >= AWAY * begun:
                 return Way(row, unique, place / np.linalg.norm(place))
@@ -240,6 +248,17 @@ class Crossroads:
         """The largest sine at which a direction meets the planes ``on``."""
         size = float(np.linalg.norm(direction)) + 1e-300
         return float(np.abs(self.problem.planes.U[on] @ direction).max(initial=0.0)) / size
+
+    def _only_there(self, met: NDArray[np.bool_], on: NDArray[np.bool_]) -> bool:
+        """Whether the planes ``met`` have no more in common than all planes ``on``.
+
+        The place itself, then, which a neuron that slides slowly comes to by rounding only.
+        """
+        basis = self._cells(on)[0]
+        if met.sum() < basis.shape[1]:
+            return False
+        sizes = np.linalg.svd(self.problem.planes.U[met] @ basis, compute_uv=False)
+        return bool(sizes[-1] > SPANS)
 
     def _cells(self, on: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
         """Basis of the normals of ``on``, and the sides (k, ..) that some direction is on.

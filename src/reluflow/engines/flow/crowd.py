@@ -17,9 +17,9 @@ through the step alone, in the forces of the solved step, by the automaton of `w
 Numerics
 --------
 Order 5 between kinks; a kink costs ``size x force x (step x rate)`` as a share of the outputs. The
-steps are limited by accuracy and by stability (``step x rate < 3.3``); where stability limits them
-for long, `Controller` takes over with its implicit steps, if these are longer by more than they
-cost (`Crowd.reconsider`).
+steps are limited by accuracy and by stability (``step x rate < 3.3``). Where stability limits them
+for long, and now and then, `Controller` takes over with its implicit steps, as long as these are
+longer by more than they cost (`Crowd.reconsider`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ KNOWN = (
 MISSED = 0.5  # the share of what kinks change in the pulls that the others miss
 TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
 PATIENCE = 15  # so many steps in a row at that border: implicit ones are tried
+LOOK = 30  # ... or after steps that cost so many implicit ones; the next time after four times that
 
 
 class End(NamedTuple):
@@ -66,16 +67,15 @@ class Crowd:
     def __init__(self, controller: Controller) -> None:
         self.controller, self.problem = controller, controller.problem
         self.field = Field(self.problem)
-        self.stiff = 0  # steps in a row that stability has limited
-        self.patience = PATIENCE
+        self.stiff, self.patience = 0, PATIENCE  # steps in a row that stability has limited
+        self.taken, self.look = 0, int(LOOK * max(1.0, self.problem.price))  # explicit steps
+        self.usual = np.inf  # how long these are, of late
         self.short = 0  # implicit steps in a row that were not worth their price
-        m, n, d = self.problem.net.width, self.problem.n, self.problem.d
-        self.price = (14.0 * n**3 + 4.0 * m * n**2) / (32.0 * m * n * d)  # in explicit steps
 
     def applies(self, at: Start) -> bool:
         """Whether the next step is taken here."""
-        ready = self.stiff < self.patience and len(at.classes.face) > 0
-        return ready and not len(self.controller.resting(at))
+        ready = self.stiff < self.patience and self.taken < self.look
+        return ready and len(at.classes.face) > 0 and not len(self.controller.resting(at))
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit``."""
@@ -100,6 +100,8 @@ class Crowd:
                 continue
             fitting = step * min(growth, SAFETY / max(worst, 1e-10))
             following = max(wanted, fitting) if step < wanted else fitting
+            self.taken += 1
+            self.usual = step if self.taken == 1 else float(np.sqrt(self.usual * step))
             return self.controller.accept(at, tried, following)
         return self.controller.advance(at.whole, limit)  # a crossroads just ahead
 
@@ -129,13 +131,17 @@ class Crowd:
         return tried, worst
 
     def reconsider(self, at: Start, taken: Step) -> None:
-        """Go back to explicit steps where an implicit one was not longer by as much as it costs."""
-        rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
-        worth = taken.stretch.step * rate >= BORDER * self.price
-        self.short = 0 if worth else self.short + 1
+        """Go back to explicit steps where implicit ones are not worth their price."""
+        self.short = 0 if self.worth(at, taken) else self.short + 1
         if self.short >= PATIENCE // 3:
-            self.stiff, self.short = 0, 0
-            self.patience *= 4
+            self.stiff, self.taken, self.short = 0, 0, 0
+            self.patience, self.look = 4 * self.patience, 4 * self.look
+
+    def worth(self, at: Start, taken: Step) -> bool:
+        """Whether an implicit step is longer than an explicit one by as much as it costs."""
+        rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
+        explicit = min(self.usual, BORDER / max(rate, 1e-300))
+        return bool(taken.stretch.step >= self.problem.price * explicit)
 
     # ------------------------------------------------------------------ kinks
 

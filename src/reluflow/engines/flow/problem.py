@@ -23,6 +23,8 @@ SAME_PLANE = 1e-15
 # so many points make a crowd (see `crowd`): below, exact landings at every crossing are cheaper.
 # Steps of a classification loss cost more, as n^3
 CROWD, CROWD_OF_CLASSES = 200, 100
+# ... unless neurons and inputs are so many that an implicit step costs less than an explicit one
+CHEAP = 1.0
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
 # coordinates below this share of the terms they are sums of are rounding
@@ -66,7 +68,11 @@ class Problem:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
-        self.is_crowd = self.n >= (CROWD if self.is_square else CROWD_OF_CLASSES)
+        m, n = net.width, self.n
+        # what an implicit step costs, in explicit ones
+        self.price = (14.0 * n**2 + 4.0 * m * n) / (32.0 * m * self.d)
+        many = CROWD if self.is_square else CROWD_OF_CLASSES
+        self.is_crowd = n >= many and self.price >= CHEAP
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
 
     def forces(self, h: Array) -> Array:
