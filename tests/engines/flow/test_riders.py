@@ -101,4 +101,4 @@ def test_riders_that_fade_away_do_not_hide_a_limit():
     assert run.t[-1] < 1e3
     np.testing.assert_allclose(run.final.predict(data.X), [1.0, 0.0], atol=1e-6)
     end = rf.flow(data, net, rtol=1e-6, t_end=1e6).final
-    assert end.log_outputs[1] == pytest.approx(-600.0 - 1e6, rel=1e-9)
+    assert end.log_outputs[1] == pytest.approx(-300.0 - 5e5, rel=1e-9)

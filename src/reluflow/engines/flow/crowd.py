@@ -48,8 +48,8 @@ KNOWN = (
 )
 MISSED = 0.5  # the share of what kinks change in the pulls that the others miss
 TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
-PATIENCE = 15  # so many steps in a row at that border: implicit ones are tried
-LOOK = 30  # ... or after steps that cost so many implicit ones; the next time after four times that
+PATIENCE = 15  # after so many more steps at that border than not implicit ones are tried
+LOOK = 30  # ... or after steps that cost as much as so many of these
 
 
 class End(NamedTuple):
@@ -67,14 +67,16 @@ class Crowd:
     def __init__(self, controller: Controller) -> None:
         self.controller, self.problem = controller, controller.problem
         self.field = Field(self.problem)
-        self.stiff, self.patience = 0, PATIENCE  # steps in a row that stability has limited
-        self.taken, self.look = 0, int(LOOK * max(1.0, self.problem.price))  # explicit steps
-        self.usual = np.inf  # how long these are, of late
+        self.stiff = 0  # steps that stability has limited, less others
+        self.taken, self.usual = 0, np.inf  # explicit steps, and how long these are of late
         self.short = 0  # implicit steps in a row that were not worth their price
+        self.gain = 0.0  # how much further all of them came than explicit ones of that price
+        self.again = 1  # implicit ones are tried after so many times the usual number of steps
 
     def applies(self, at: Start) -> bool:
         """Whether the next step is taken here."""
-        ready = self.stiff < self.patience and self.taken < self.look
+        look = LOOK * max(1.0, self.problem.price)
+        ready = self.stiff < self.again * PATIENCE and self.taken < self.again * look
         return ready and len(at.classes.face) > 0 and not len(self.controller.resting(at))
 
     def advance(self, at: Start, limit: float) -> Step:
@@ -127,21 +129,23 @@ class Crowd:
             worst = float(np.maximum(worst, (late / self.controller.rtol) ** (1 / 5)))
         if not worst <= 1.0:
             return None, worst
-        self.stiff = self.stiff + 1 if step * rate(stages) > BORDER else 0
+        self.stiff = max(self.stiff + (1 if step * rate(stages) > BORDER else -1), 0)
         return tried, worst
 
     def reconsider(self, at: Start, taken: Step) -> None:
         """Go back to explicit steps where implicit ones are not worth their price."""
-        self.short = 0 if self.worth(at, taken) else self.short + 1
+        gain = self.gained(at, taken)
+        self.gain += gain
+        self.short = self.short + 1 if gain < 0.0 else 0
         if self.short >= PATIENCE // 3:
-            self.stiff, self.taken, self.short = 0, 0, 0
-            self.patience, self.look = 4 * self.patience, 4 * self.look
+            self.again = 1 if self.gain > 0.0 else 4 * self.again
+            self.stiff, self.taken, self.short, self.gain = 0, 0, 0, 0.0
 
-    def worth(self, at: Start, taken: Step) -> bool:
-        """Whether an implicit step is longer than an explicit one by as much as it costs."""
+    def gained(self, at: Start, taken: Step) -> float:
+        """How much further an implicit step comes than explicit ones of the same price."""
         rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
         explicit = min(self.usual, BORDER / max(rate, 1e-300))
-        return bool(taken.stretch.step >= self.problem.price * explicit)
+        return float(taken.stretch.step - self.problem.price * explicit)
 
     # ------------------------------------------------------------------ kinks
 

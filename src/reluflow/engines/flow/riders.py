@@ -59,13 +59,17 @@ def carried(
 
 
 def lasting(at: Start, rtol: float) -> Start:
-    """The start without the riders that clearly shrink: where the others rest, these fade away."""
+    """The start without the riders that clearly shrink: where the others rest, these fade away.
+
+    If there are no others it is a plateau.
+    """
     problem, state = at.problem, at.state
     fading = riders(at, rtol)
     if not fading.any():
         return at
     fading[fading] = _growth(problem, state, at.c, fading) < -rtol * problem.rate
-    return begin_at(problem, without(state, fading)) if fading.any() else at
+    alone = fading[at.classes.cid >= 0].all()
+    return at if alone or not fading.any() else begin_at(problem, without(state, fading))
 
 
 def _growth(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -> Array:
