@@ -31,7 +31,7 @@ EVENT_DTYPE = np.dtype(
 )
 EVENT_KINDS = ("activate", "deactivate", "slide", "release", "die", "flip", "branch")
 LAST_ITERATION = 2**53
-LARGEST_LOG_SCALE = 1e18
+LARGEST_LOG_SCALE = 1e300
 LETTERS = {
     "k": "records",
     "m": "neurons",
@@ -275,7 +275,7 @@ def _check_networks(arrays: Arrays, sizes: Mapping[str, int]) -> None:
 
 
 def _check_rising(arrays: Arrays) -> None:
-    for name in ("t", "log_t", "states.clock"):
+    for name in ("t", "log_t"):
         values = arrays.get(name, np.empty(0))
         falls = np.flatnonzero(values[1:] < values[:-1])
         if len(falls):

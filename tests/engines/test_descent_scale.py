@@ -178,3 +178,10 @@ def test_hidden_only_training_refuses_scales_outside_the_floats():
 
 def net_plain(net, log_scale):
     return np.exp(log_scale) * net.a, np.exp(log_scale) * net.W
+
+
+@pytest.mark.parametrize("log_scale", [1e19, -1e19, -1e290])
+def test_scales_beyond_integers_are_refused(log_scale):
+    net = rf.Network([1.0], [[0.6, 0.8]], log_scale)
+    with pytest.raises(rf.InputError, match=r"rf\.flow"):
+        rf.descend(rf.Dataset([[1.0, 0.0]], [1.0]), net, lr=0.1, steps=5)

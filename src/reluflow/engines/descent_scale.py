@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.errors import InputError
 from reluflow.network import Network
 
 Indices = NDArray[np.int64]
@@ -21,6 +22,8 @@ LN2 = Decimal("0.693147180559945309417232121458176568075500134360255254120680009
 # Two layers further apart than this (in powers of two) are brought to this distance: the smaller
 # one is forgotten in the first step that touches it either way, all but its signs.
 GAP = 400
+# Exponents are 64-bit integers.
+DEEPEST = 1e18
 # Networks are handed out with plain weights, log scale 0, while exponents are this small.
 PLAIN = 500
 
@@ -34,6 +37,12 @@ def binary_scale(log_scale: Array) -> tuple[Indices, Array]:
     ``tests/engines/test_descent_scale.py`` compares with mpmath up to s = 1e12.
     """
     values, back = np.unique(log_scale, return_inverse=True)
+    largest = float(values[np.abs(values).argmax()])
+    if abs(largest) > DEEPEST:
+        raise InputError(
+            f"log_scale reaches {largest:g}. Descent counts powers of two, up to log scales of "
+            f"{DEEPEST:g}: keep it within that, or use rf.flow, which takes any."
+        )
     exponents = np.rint(values / float(LN2)).astype(np.int64)
     with localcontext() as context:
         context.prec = 80

@@ -64,3 +64,26 @@ def test_a_step_that_no_size_makes_good_ends_in_a_failure_with_a_reason(monkeypa
     run = rf.flow(data, rf.Network([1.0], [[1.0, 1.0]]), loss="exponential", t_end=1.0)
     assert run.status == "failed"
     assert "rounding" in run.reason
+
+
+@pytest.mark.parametrize("log_scale", [-1e14, -1e16, -1e100, -1e290])
+def test_scales_so_deep_that_time_does_not_resolve_a_step(log_scale, tmp_path):
+    """After the plateau the clock starts again; the end does not know how long the wait was.
+
+    How neurons of one bundle share it is known to the spacing of their log scales only.
+    """
+    data = rf.datasets.cone(3, 3, half_angle=0.7, seed=17)
+
+    def run(scale):
+        return rf.flow(data, rf.networks.balanced(3, 20, log_scale=scale, seed=1), rtol=1e-9)
+
+    deep, shallow = run(log_scale), run(-1e4)
+    assert deep.status == "converged"
+    assert deep.t[-1] == pytest.approx(deep.t[1], rel=1e-9)
+    probes = np.random.default_rng(0).normal(size=(20, 3))
+    np.testing.assert_allclose(deep.final.predict(probes), shallow.final.predict(probes), atol=1e-7)
+    assert (np.diff(deep.t) >= 0.0).all()
+    deep.save(tmp_path / "deep.npz")
+    again = rf.load(tmp_path / "deep.npz")
+    np.testing.assert_array_equal(again.final.W, deep.final.W)
+    assert np.isfinite(again.at(t=0.5 * deep.t[-1]).log_scale).all()

@@ -27,6 +27,10 @@ class Agenda:
     """Expected crossings: their moments on the clock and the sizes of their neurons."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Expect nothing: the clock starts again."""
         self.moments: Array = np.empty(0)
         self.sizes: Array = np.empty(0)
 

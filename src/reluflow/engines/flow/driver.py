@@ -163,6 +163,9 @@ class Flow:
         end.t, end.log_t = _only(dated(np.array([end.clock])))
         if end.t >= self.stops.t_end * (1 - 1e-15):
             end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
+        # a plateau may be so long that steps after it would not move its clock
+        end.clock = 0.0
+        self.controller.agenda.forget()
         self.state = end
 
     def _coupled(self, at: Start) -> None:
