@@ -240,7 +240,8 @@ def test_a_signal_ends_a_run_with_130_and_it_is_saved(toy, tmp_path, number):
     run = rf.load(saved)
     assert process.returncode == 130
     assert (run.status, run.reason) == ("interrupted", "a signal stopped it")
-    assert errors == (
+    # before that, on a machine that is fast enough to know, how long it would have taken
+    assert errors.endswith(
         f"interrupted at iteration {run.t[-1]:.0f}; the run up to there is saved in {saved}. "
         "Run the same again to continue.\n"
     )

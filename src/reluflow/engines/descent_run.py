@@ -14,12 +14,14 @@ from reluflow import interrupts
 from reluflow.dataset import Dataset
 from reluflow.engines import checkpoints
 from reluflow.engines.descent_forms import Form, Record, Rule
+from reluflow.engines.request import announce_time
 from reluflow.kernels.descent import DIVERGED, DONE, STOPPED, UNCHANGED
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
 
 BLOW_UP = math.log(1e15)  # the loss may grow by this factor before the run counts as diverged
 CHUNK_S = 0.1  # time between two looks at the clock
+MEASURE_S = 0.2  # of steps, to know how long all will take
 
 ENDS = {
     STOPPED: Status.STOP_LOSS,
@@ -64,6 +66,8 @@ class Run:
     least_now: float = math.inf
     reason: str = ""
     is_under_way: bool = False
+    is_announced: bool = False
+    began: int = 0  # the iteration it began at
     resumed: Record | None = None  # where a run that was interrupted goes on
 
     def go(self, steps: int, seconds: float, update: Any) -> Status:
@@ -83,6 +87,7 @@ class Run:
         started, chunk, planned = time.monotonic(), 64, set(self.plan.tolist())
         if self.resumed is not None:
             self.form.restore(self.resumed)
+        self.began = self.now
         self.is_under_way = True
         for target in self._targets(steps):
             while True:
@@ -100,6 +105,7 @@ class Run:
                 pending.check()
                 clock = time.monotonic()
                 chunk = max(1, int(min(4 * max(done, 16), done * CHUNK_S / (clock - before))))
+                self._announce(clock - started, steps, seconds)
                 update(self.now, note=f"log loss {self.log_loss_now:.3f}")
                 if self.now == target:
                     break
@@ -110,6 +116,19 @@ class Run:
             if time.monotonic() - started > seconds and self.now < steps:
                 return self._out_of_time(seconds)
         return self._end(Status.STEPS)
+
+    def _announce(self, spent: float, steps: int, limit_s: float) -> None:
+        """Say how long it will take, once, when enough steps are done to know."""
+        if self.is_announced or spent < MEASURE_S:
+            return
+        self.is_announced = True
+        left = spent * (steps - self.now) / max(self.now - self.began, 1)
+        if math.isnan(self.stop):  # else it ends when it ends
+            announce_time(
+                f"a descent of {steps:.3g} steps",
+                min(left, limit_s),
+                "Take fewer steps, or set `stop_loss` or `max_seconds`",
+            )
 
     def _targets(self, steps: int) -> list[int]:
         """Iterations to stop at, for a record or for the end."""

@@ -18,6 +18,7 @@ from reluflow.engines.flow.records import Records, restore
 from reluflow.engines.flow.replay import at_times
 from reluflow.engines.flow.state import start
 from reluflow.engines.progress import bar, is_shown
+from reluflow.engines.request import announce_flow
 from reluflow.errors import InputError
 from reluflow.kernels.flow.wanted import wanted
 from reluflow.losses import Loss, Square
@@ -78,6 +79,10 @@ def flow(
     _check_network(data, net, train)
     problem = Problem(data, net, loss, train)
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
+    announce_flow(
+        problem.n, problem.d, net.width, is_square=problem.is_square, explicit=problem.is_crowd,
+        to_the_end=np.isinf(stops.t_end) and np.isinf(stops.log_loss), limit_s=seconds,
+    )  # fmt: skip
     run = _begun(problem, earlier, rtol, inside, stops.t_end)
     records = Records(problem, count, earlier)
     trajectory = _follow(run, records, train, progress, on_interrupt == "return", stop)

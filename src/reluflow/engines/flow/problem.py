@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.engines.flow.units import Units, natural_units
+from reluflow.engines.request import explicit_seconds, implicit_seconds
 from reluflow.kernels.flow.layout import Law, Planes
 from reluflow.losses import Loss, Square
 from reluflow.network import Network
@@ -68,7 +69,7 @@ class Problem:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
-        self.price = implicit_price(self.n, self.d, net.width, self.is_square)
+        self.price = _price(self)
         many = CROWD if self.is_square else CROWD_OF_CLASSES
         self.is_crowd = self.n >= many and self.price >= CHEAP
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
@@ -152,16 +153,10 @@ def _gap(a: Array, norms: Array) -> Array:
     return np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
 
 
-def implicit_price(n: int, d: int, m: int, is_square: bool) -> float:
-    """What an implicit step costs, in explicit ones: an eigendecomposition against seven stages.
-
-    A classification loss needs some solutions of 4 n equations instead. Of seconds as they were
-    measured: 1e10 operations in a second where matrices are multiplied, 1e8 elsewhere, and what it
-    takes to begin.
-    """
-    implicit = 3e-3 + 1e-10 * ((14.0 if is_square else 150.0) * n**3 + 4.0 * m * n**2)
-    explicit = 3e-3 + 7.0 * m * n * (1e-8 + 4e-10 * d)
-    return implicit / explicit
+def _price(problem: Problem) -> float:
+    """What an implicit step costs, in explicit ones."""
+    shape = problem.n, problem.d, problem.net.width
+    return implicit_seconds(*shape, problem.is_square) / explicit_seconds(*shape)
 
 
 def split(W: Array, basis: Array) -> tuple[Array, Array]:
