@@ -39,6 +39,16 @@ def test_a_deep_start_ends_where_200_digits_say(key, rtol):
     check(key, rtol)
 
 
+@pytest.mark.parametrize("seed", [6, 9, 13, 17, 18, 25])
+def test_tolerances_agree_where_shrunken_neurons_leave_their_slides(seed):
+    """Some of fifty shrink far below the tolerance along a slide, which then ends."""
+    given = problem("line", seed, 50, -100.0)
+    runs = [given.flow(rtol, max_seconds=60.0) for rtol in (1e-6, 1e-9)]
+    ends = [run.final.predict(given.grid) for run in runs]
+    assert all(run.status in ("converged", "stationary") for run in runs)
+    assert given.gap(*ends) <= SAME
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("rtol", [1e-6, 1e-10])
 @pytest.mark.parametrize("key", LONG, ids=str)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reluflow as rf
+from numerics.decided import problem
 from reluflow.engines.flow import riders
 
 X = np.array([[-1.0], [1.0], [2.0]])
@@ -87,6 +88,22 @@ def test_a_loss_that_tends_to_a_positive_value_is_followed_to_the_end():
     assert ended.status == "stationary"
     assert np.isinf(ended.limit_error)  # the weights have no limit
     assert ended.stats["steps"] < 300
+
+
+@pytest.mark.parametrize("seed", [6, 9])
+def test_riders_leave_their_slides_when_others_do(monkeypatch, seed):
+    """Every slide of a small neuron ends as it does in a run in which none rides."""
+    given = problem("line", seed, 50, -100.0)
+    ride = given.flow(1e-7, max_seconds=60.0)
+    monkeypatch.setattr(riders, "FAR", np.inf)
+    walk = given.flow(1e-7, max_seconds=60.0)
+    assert len(ride.events) == len(walk.events)
+    for neuron in range(50):
+        ways = [
+            run.events[run.events["neuron"] == neuron][["point", "kind"]].tolist()
+            for run in (ride, walk)
+        ]
+        assert ways[0] == ways[1]
 
 
 def test_riders_that_fade_away_do_not_hide_a_limit():

@@ -80,14 +80,12 @@ class Controller:
         if not ride.any():
             return self._advance(at, limit)
         others = coupled.begin_at(self.problem, riders.without(at.state, ride))
-        for _ in range(TRIES):
-            step = self._advance(others, limit)
-            end = riders.carried(at, ride, step.stretch, step.end, self.rtol)
-            if end is not None:
-                return Step(step.stretch, end)
-            self.log.drop()
-            limit = 0.5 * step.stretch.step
-        raise StepFailedError(f"neurons grow too fast at clock {at.state.clock:.6g}")
+        step = self._advance(others, limit)
+        end = riders.carried(at, ride, step.stretch, step.end, self.rtol)
+        if end is not None:
+            return Step(step.stretch, end)
+        self.log.drop()
+        return self._advance(at, limit)
 
     def _advance(self, at: Start, limit: float) -> Step:
         limits = self.limits(at)

@@ -22,6 +22,7 @@ from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Start, Stretch, begin_at
 from reluflow.engines.flow.tolerances import BURDEN, FAR
 from reluflow.kernels.flow.forces import on_planes
+from reluflow.kernels.flow.layout import SLIDE
 from reluflow.kernels.flow.planes import multipliers
 
 
@@ -47,8 +48,13 @@ def without(state: State, ride: NDArray[np.bool_]) -> State:
 def carried(
     at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rtol: float
 ) -> State | None:
-    """The end of a step with its riders; None if one of them comes too near the tolerance."""
+    """The end of a step with its riders; None if one of them cannot ride all the way.
+
+    It may come too near the tolerance, or a slide of it may end.
+    """
     problem, was = at.problem, at.state
+    if not all(_holds(problem, was, c, ride) for c in (at.c, *stretch.c)):
+        return None
     whole = stretch.step * (tableau.RADAU_A[-1] @ stretch.c)
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
     end.still_sigma[ride] = was.still_sigma[ride]
@@ -80,6 +86,20 @@ def _growth(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -
     w = state.w[ride]
     along = np.einsum("jd,jd->j", np.array(pulls), w) / np.linalg.norm(w, axis=1)
     return np.asarray(np.sign(state.a[ride]) * along)
+
+
+def _holds(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -> bool:
+    """Whether riders that slide go on to do so in forces ``c``: weights in [0, 1]."""
+    planes = problem.planes
+    low, high = (pair[0] for pair in on_planes(c[None], planes))
+    for row in np.unique(state.mode[ride], axis=0):
+        slides = row == SLIDE
+        if slides.any():
+            f = multipliers(low, high, row, planes.gram)[slides]
+            ends = np.sort([low[slides], high[slides]], axis=0)
+            if (f < ends[0]).any() or (f > ends[1]).any():
+                return False
+    return True
 
 
 def _level(problem: Problem, rtol: float) -> float:
