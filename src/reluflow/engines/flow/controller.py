@@ -188,11 +188,9 @@ class Controller:
     def resting(self, at: Start) -> NDArray[np.int64]:
         """Neurons that slide on dependent planes."""
         bound = ~at.classes.free
-        return (
-            np.flatnonzero((at.classes.cid >= 0) & bound[at.classes.cid])
-            if bound.any()
-            else (np.empty(0, np.int64))
-        )
+        if not bound.any():
+            return np.empty(0, np.int64)
+        return np.flatnonzero((at.classes.cid >= 0) & bound[at.classes.cid])
 
     def _leaves_rest(self, at: Start, stretch: Stretch) -> float:
         """When in the step the first of these can no longer rest, by bisection; 2.0: never.

@@ -24,18 +24,22 @@ from reluflow.engines.flow.tolerances import BURDEN, FAR
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import SLIDE
 from reluflow.kernels.flow.planes import multipliers
+from reluflow.kernels.flow.plateau import any_below
 
 
 def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     """The neurons (m,) that ride here and would limit the step to be tried."""
     problem, state, rows = at.problem, at.state, at.classes
     found = np.zeros(len(state.a), np.bool_)
-    if problem.hidden or at.fastest * state.step < BURDEN:
+    if problem.hidden or at.fastest * state.step < BURDEN or not rows.ray.any():
+        return found
+    level = _level(problem, rtol) - FAR
+    if not any_below(state.a, state.w, state.sigma, rows.cid, level - np.log(problem.longest / 2)):
         return found
     living = rows.cid >= 0
     found[living] = rows.ray[rows.cid[living]] & (at.speeds[rows.cid[living]] > 0.0)
     found &= (problem.sign == 0.0) & ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
-    return found & (state.log_outputs(problem) < _level(problem, rtol) - FAR)
+    return found & (state.log_outputs(problem) < level)
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:

@@ -74,7 +74,7 @@ class Start:
     speeds: Array
     log_loss: float
 
-    @property
+    @cached_property
     def fastest(self) -> float:
         """The largest ``|g|``."""
         return float(self.speeds.max(initial=0.0))
