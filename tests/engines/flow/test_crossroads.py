@@ -345,3 +345,15 @@ def test_bundles_of_lines_are_looked_at_a_few_times(monkeypatch, seed):
     spot.choose(row, on, rng.normal(size=2))
     spot.rests(np.full(len(X), SLIDE, dtype=np.int8))
     assert len(calls) <= 60
+
+
+def test_a_start_that_nothing_moves_off_its_planes_has_two_ways():
+    """The active point is orthogonal to the two others; to be active on these is a way off."""
+    X = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]
+    row, on = np.array([ABOVE, BELOW, BELOW], np.int8), np.array([False, True, True])
+    for c in ([1.0, 1.0, 1.0], [1.0, 1.0, -0.2]):
+        assert not place(X, c).choose(row, on, None).unique
+    leaning = place([[0.1, 0.0, 1.0], *X[1:]], [1.0, 1.0, 1.0]).choose(row, on, None)
+    assert leaning.unique  # the active point pulls it up
+    down = place(X, [1.0, -1.0, -1.0]).choose(row, on, None)
+    assert down.unique  # nothing leads off: it stays

@@ -72,7 +72,10 @@ class Crossroads:
     def choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """Modes at the planes ``on``, from modes elsewhere and the direction of arrival."""
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
-            return self._independent(row, on, direction)
+            way = self._independent(row, on, direction)
+            return way._replace(
+                unique=way.unique and not (direction is None and self._idle(row, on))
+            )
         way = self._turn(row, on, direction)
         start = self._start(row, on, direction)
         if start is not None and way.unique:
@@ -218,6 +221,19 @@ class Crossroads:
             self.a, row, on, arrival, self.low, self.high, self.problem.planes.gram
         )
         return Way(row, outcome != kernel.TIE, None)
+
+    def _idle(self, row: Modes, on: NDArray[np.bool_]) -> bool:
+        """Whether a neuron that starts on planes could stay there, inactive, or go off.
+
+        Nothing moves it off: all active points are orthogonal to those of the planes, say. Were it
+        active on one of them, that would.
+        """
+        f = np.where(row == ABOVE, self.high, self.low)
+        f[on] = self.low[on]
+        gram = self.problem.planes.gram[on]
+        held = np.abs(gram) @ np.abs(f) <= TINY * self._noise()
+        stays = (held | (self.a * (gram @ f) <= 0.0)).all()
+        return bool(stays and (self.a * self.high[on][held] > 0.0).any())
 
     # ------------------------------------------------------------------ pulls and patterns
 
