@@ -10,11 +10,12 @@ from reluflow.engines.flow import problem as problem_module
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.driver import Flow
-from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field
+from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field, slides_of
 from reluflow.engines.flow.paths import Paths
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import start
 from reluflow.engines.flow.step import begin_at
+from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 
 def crowds(monkeypatch, least):
@@ -37,6 +38,22 @@ def regression(n, d, m, seed=0):
 
 
 # ---------------------------------------------------------------------- the method
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_a_neuron_and_its_slides_are_those_of_the_modes(seed):
+    rng = np.random.default_rng(seed)
+    data, net = regression(9, 4, 30, seed)
+    problem = Problem(data, net, rf.losses.Square(), "both")
+    state = start(problem)
+    state.mode[:] = rng.choice([BELOW, ABOVE], size=state.mode.shape)
+    state.mode[rng.random(state.mode.shape) < 0.15] = SLIDE
+    state.mode[rng.random(len(state.mode)) < 0.2] = BELOW  # some are dead
+    rows = begin_at(problem, state).classes
+    neuron, slide = slides_of(rows)
+    found = set(zip(neuron.tolist(), rows.plane[slide].tolist(), strict=True))
+    assert found == set(zip(*map(np.ndarray.tolist, np.nonzero(state.mode == SLIDE)), strict=True))
+    assert len(found) == len(neuron)
 
 
 def test_the_pair_has_its_orders():
