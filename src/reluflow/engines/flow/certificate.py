@@ -130,10 +130,11 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     Where some points stay behind, the others' shares fade like one over the clock and the weights
     grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
     """
-    fading = np.abs(at.c) <= rtol
-    slow = at.fastest <= 10.0 * rtol * problem.rate
-    if fading.any() and slow and _fall(problem, at.whole) <= AT_REST:
-        return Limit(Status.STATIONARY, np.inf)
+    fading = np.abs(at.c) <= np.sqrt(rtol)
+    if fading.any():
+        lasting = speeds(np.where(fading, 0.0, at.c), at.classes, problem.planes).max()
+        if lasting <= 10.0 * rtol * problem.rate and _fall(problem, at.whole) <= AT_REST:
+            return Limit(Status.STATIONARY, np.inf)
     if at.fastest > PATH * rtol * at.stiffness:  # no rate is larger, as no share is
         return None
     at = at.whole
