@@ -38,5 +38,5 @@ def test_a_problem_that_went_wrong_once_is_confirmed(number):
 
 
 def test_a_point_that_fades_slowly_beside_two_that_balance_does_not_hide_the_limit():
-    """Its share falls like one over the clock, in which steps are short: the forces are rounding."""
+    """Its share falls like one over the clock, and steps are short: the forces are rounding."""
     assert many.confirmed(286, 20.0, many.SMALL)["verdict"] == "confirmed"

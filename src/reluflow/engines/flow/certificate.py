@@ -44,7 +44,8 @@ class Stagnation:
     """Recognises a limit that cannot be certified: on a plane, or with rounding in the way.
 
     Over ``STEPS`` steps the loss has not moved by more than rounding although every neuron's speed
-    is far below the tolerance. The limit is then stated without a bound (error inf).
+    is far below the tolerance; or it has hardly moved, by points whose small share fades. The limit
+    is then stated without a bound (error inf).
     """
 
     STEPS = 60
@@ -57,7 +58,11 @@ class Stagnation:
         self._losses.append(at.log_loss)
         if len(self._losses) < self.STEPS:
             return None
-        if max(self._losses) - min(self._losses) > max(1e-12, 0.1 * rtol):
+        moved = max(self._losses) - min(self._losses)
+        slow = not problem.is_square and moved <= AT_REST
+        if slow and _faded(problem, at, rtol, float(np.sqrt(rtol))):
+            return Limit(Status.STATIONARY, np.inf)
+        if moved > max(1e-12, 0.1 * rtol):
             return None
         if at.fastest > 0.1 * rtol * problem.rate:
             return None
@@ -130,11 +135,8 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     Where some points stay behind, the others' shares fade like one over the clock and the weights
     grow without end, ever more slowly: the loss has a limit, the weights have none (error inf).
     """
-    fading = np.abs(at.c) <= np.sqrt(rtol)
-    if fading.any():
-        lasting = speeds(np.where(fading, 0.0, at.c), at.classes, problem.planes).max()
-        if lasting <= 10.0 * rtol * problem.rate and _fall(problem, at.whole) <= AT_REST:
-            return Limit(Status.STATIONARY, np.inf)
+    if _faded(problem, at, rtol, rtol):
+        return Limit(Status.STATIONARY, np.inf)
     if at.fastest > PATH * rtol * at.stiffness:  # no rate is larger, as no share is
         return None
     at = at.whole
@@ -151,6 +153,15 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
     if path > PATH * rtol or path > 0.5 * _smallest_margin(problem, at):
         return None
     return Limit(Status.STATIONARY, float(np.expm1(2 * path)) * _norm(at))
+
+
+def _faded(problem: Problem, at: Start, rtol: float, least: float) -> bool:
+    """Whether points with a share of at most ``least`` are all that still moves the weights."""
+    fading = np.abs(at.c) <= least
+    if not fading.any():
+        return False
+    lasting = speeds(np.where(fading, 0.0, at.c), at.classes, problem.planes).max()
+    return bool(lasting <= 10.0 * rtol * problem.rate and _fall(problem, at.whole) <= AT_REST)
 
 
 def _fall(problem: Problem, at: Start) -> float:

@@ -92,7 +92,8 @@ class Controller:
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
         wanted = at.state.step
-        step = min(wanted, reach, limit, self._quiet(at))
+        quiet = tolerances.NOISE * self.rtol / at.noise  # rounding stays far below the tolerance
+        step = min(wanted, reach, limit, quiet)
         cut = step == reach  # not by its own error
         longer: Stretch | None = None
         patient = False  # all neurons walk, although the event of a large one lies inside
@@ -148,17 +149,6 @@ class Controller:
         reach = self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
         # what was expected now lies behind: a step has to move the clock
         return max(reach, 2.0 * float(np.spacing(at.state.clock)))
-
-    def _quiet(self, at: Start) -> float:
-        """The step over which rounding of the forces stays far below the tolerance.
-
-        A sliding point is felt through the active ones that its plane balances, not by itself.
-        """
-        planes = self.problem.planes
-        side = np.where(planes.length > 0.0, 1, 0)
-        felt = (at.classes.face[:, planes.owner] == side).any(axis=0)
-        noise = 2e-16 * float(np.abs(at.c * planes.length)[felt].sum())
-        return tolerances.NOISE * self.rtol / max(noise, 1e-300)
 
     def _reject(self, tried: Attempt, step: float) -> float:
         self.counters.rejected += 1

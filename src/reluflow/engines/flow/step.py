@@ -80,6 +80,17 @@ class Start:
         return float(self.speeds.max(initial=0.0))
 
     @cached_property
+    def noise(self) -> float:
+        """The rounding of the forces.
+
+        A sliding point is felt through the active ones that its plane balances, not by itself.
+        """
+        planes = self.problem.planes
+        side = np.where(planes.length > 0.0, 1, 0)
+        felt = (self.classes.face[:, planes.owner] == side).any(axis=0)
+        return max(2e-16 * float(np.abs(self.c * planes.length)[felt].sum()), 1e-300)
+
+    @cached_property
     def whole(self) -> Start:
         """The same with the tangent kernel."""
         return self if len(self.kernel) else begin_whole(self.problem, self.state)
