@@ -139,7 +139,7 @@ def _least(run: Trajectory) -> Network | None:
         if isinstance(run.loss_function, Square):
             return min_norm(run.data).network
         return max_margin(run.data).network
-    except ReluflowError:  # nothing fits, or no such program for these inputs
+    except ReluflowError:  # no network fits or separates these points
         return None
 
 
