@@ -61,13 +61,19 @@ def decay_bounds(X, y, decay, kappa):
     soft = decay / kappa
 
     def solve(table):
-        # the dual vector is the projection of y / soft on a polytope: Lawson and Hanson's
-        # least-distance problem
-        start = y / soft
-        system = np.concatenate([-table, [table.T @ start - 1.0]])
-        u = nnls(system, np.eye(1, len(y) + 1, len(y))[0], maxiter=10_000)[0]
-        r = system @ u - np.eye(1, len(y) + 1, len(y))[0]
-        weights = u / -r[-1] * soft
+        # soft times the dual vector is the projection of y on a polytope: the least-distance
+        # problem of Lawson and Hanson. Its support gives the answer to rounding.
+        system = np.concatenate([-table, [table.T @ y - soft]])
+        last = np.eye(1, len(y) + 1, len(y))[0]
+        u = nnls(system, last, maxiter=10_000)[0]
+        weights = u / (last - system @ u)[-1]
+        on = np.flatnonzero(weights)
+        used = table[:, on]
+        k = len(on)
+        matrix = np.block([[np.zeros((k, k)), used.T], [used, soft * np.eye(len(y))]])
+        exact = np.linalg.lstsq(matrix, np.append(np.ones(k), y), rcond=1e-14)[0]
+        if (exact[:k] >= 0).all():
+            weights[on] = exact[:k]
         return weights, (y - table @ weights) / soft
 
     def value(weights, outputs):

@@ -63,9 +63,8 @@ def solve_columns(
     b = np.concatenate([flip * target.z / size, np.zeros(K * (n + r + 1))])
     cost, P = np.tile(np.eye(1, r + 1)[0], K), None
     if isinstance(target, Near):
-        errors = sparse.csc_array((A.shape[0], n))
-        errors[np.arange(n), np.arange(n)] = np.sqrt(target.softness)
-        A = sparse.hstack([A, errors])
+        none = sparse.csc_array((A.shape[0] - n, n))
+        A = sparse.hstack([A, sparse.vstack([sparse.diags_array(np.sqrt(target.softness)), none])])
         P = sparse.diags_array(np.append(np.zeros(len(cost)), np.full(n, size)))
         cost = np.append(cost, np.zeros(n))
     answer = solve(P, cost, A, b, cones)

@@ -85,6 +85,34 @@ def margin_rays(data: Dataset) -> Rays:
     return Rays(reduced, z / scale, basis, scale, nearest, norms[nearest])
 
 
+@dataclass(frozen=True)
+class MeanRays:
+    """Rays with the weighted means of the labels on them, and what was merged.
+
+    ``rays.norms`` are root sums of squares of the ``lengths`` (n,) of the points, ``of_point`` (n,)
+    their rays.
+    """
+
+    rays: Rays
+    of_point: NDArray[np.intp]
+    lengths: Array
+
+
+def mean_rays(data: Dataset) -> MeanRays:
+    r"""Merge points on one ray for square losses.
+
+    :math:`\sum_i (|x_i| h - y_i)^2` is least at :math:`h = \sum_i |x_i| y_i / \sum_i |x_i|^2`.
+    """
+    lengths = row_norms(data.X)
+    units = data.X / lengths[:, None]
+    first, of_point = _group(units)
+    together = np.sqrt(np.bincount(of_point, weights=lengths**2))
+    z = np.bincount(of_point, weights=lengths * data.y) / together**2
+    scale = float(np.abs(z).max()) or 1.0
+    reduced, basis = span_coordinates(units[first])
+    return MeanRays(Rays(reduced, z / scale, basis, scale, first, together), of_point, lengths)
+
+
 def refuse_other_labels(y: Array) -> None:
     """Raise unless all labels are 1 or -1."""
     wrong = np.flatnonzero(np.abs(y) != 1.0)

@@ -136,11 +136,11 @@ def _least(run: Trajectory) -> Network | None:
     if run.data.n > MOST_POINTS:
         return None
     try:
-        if isinstance(run.loss_function, Square):
-            return min_norm(run.data).network
-        return max_margin(run.data).network
+        square = isinstance(run.loss_function, Square)
+        best = min_norm(run.data) if square else max_margin(run.data)
     except ReluflowError:  # no network fits or separates these points
         return None
+    return best.network if best.certified else None
 
 
 def _directions(
