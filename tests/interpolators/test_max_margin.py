@@ -1,9 +1,12 @@
 """Maximum margin in any dimension: brute force, the solver of the line, certificates by hand."""
 
+from itertools import combinations_with_replacement, product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog, minimize
 
 from reluflow import Dataset, Network, datasets
 from reluflow.errors import InputError
@@ -11,7 +14,7 @@ from reluflow.geometry import kkt, margin
 from reluflow.interpolators import max_margin, min_norm
 from reluflow.interpolators.max_margin import _by_patterns
 
-from .checks import outputs, rotation, squared_norm, supremum_bound
+from .checks import circle, outputs, rotation, squared_norm, supremum_bound
 from .exchange import margin_bounds
 
 
@@ -154,3 +157,84 @@ def test_bad_data_gets_a_sentence():
         max_margin(Dataset(both, [1.0, 1.0, 1.0, -1.0, -1.0, -1.0]))
     # equal labels at opposite points ask nothing of the linear part
     assert max_margin(Dataset(both, [1.0, 1.0, 1.0, -1.0, -1.0, 1.0])).certified
+
+
+# ---- a given width
+
+
+def value_of_width(X, y, width):
+    """Every choice of patterns and signs in the plane, each a smooth convex problem, by SciPy."""
+    rows = np.unique(circle(3600) @ X.T > 0, axis=0)
+    best = np.inf
+    for choice in combinations_with_replacement(list(product(rows, (1.0, -1.0))), width):
+        margins = np.hstack([sign * (y * row)[:, None] * X for row, sign in choice])
+        sides = np.zeros((width, len(X), width, 2))
+        for k, (row, _) in enumerate(choice):
+            sides[k, :, k] = np.where(row, 1.0, -1.0)[:, None] * X
+        A = np.concatenate([margins, sides.reshape(-1, 2 * width)])
+        b = np.append(np.ones(len(X)), np.zeros(width * len(X)))
+        start = linprog(np.zeros(2 * width), A_ub=-A, b_ub=-b, bounds=(None, None))
+        if start.status != 0:
+            continue
+        answer = minimize(
+            lambda w: np.sqrt((w.reshape(width, 2) ** 2).sum(axis=1) + 1e-24).sum(),
+            start.x,
+            constraints={"type": "ineq", "fun": lambda w, A=A, b=b: A @ w - b},
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        if (A @ answer.x - b).min() > -1e-9:
+            best = min(best, 2 * answer.fun)
+    return best
+
+
+@pytest.mark.parametrize("seed", [0, 1, 9, 12, 14, 18, 38])
+def test_a_given_width_has_the_value_of_all_choices_of_patterns(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 6))
+    data = Dataset(rng.normal(size=(n, 2)), rng.choice([-1.0, 1.0], n))
+    width = 2
+    if seed % 4 == 0:
+        data, width = Dataset(data.X, np.ones(n)), 1
+    assert max_margin(data).network.width > width
+    wanted = value_of_width(data.X, data.y, width)
+    if wanted == np.inf:  # seeds 0 and 38
+        with pytest.raises(InputError, match=f"no network of width {width} separates"):
+            max_margin(data, width=width)
+        return
+    best = max_margin(data, width=width)
+    assert best.certified
+    assert best.network.width <= width
+    assert (data.y * outputs(best.network, data.X)).min() == pytest.approx(1.0, abs=1e-12)
+    assert best.value == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_widths_cost_less_the_more_they_are(seed):
+    rng = np.random.default_rng(seed)
+    data = Dataset(rng.normal(size=(5, 3)), [1.0, -1.0, 1.0, -1.0, 1.0])
+    free = max_margin(data)
+    values = []
+    for width in range(2, free.network.width + 2):
+        try:
+            best = max_margin(data, width=width)
+        except InputError:
+            assert not values  # once some width separates, every larger one does
+            continue
+        assert best.certified
+        assert best.network.width <= width
+        values.append(best.value)
+    assert (np.diff(values) <= 1e-7 * values[0]).all()
+    assert values[-1] == values[-2] == free.value
+
+
+def test_bad_widths_get_a_sentence():
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(6, 3)), [1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    with pytest.raises(InputError, match="no network of width 1 separates these points"):
+        max_margin(data, width=1)
+    with pytest.raises(InputError, match="`width` is 0"):
+        max_margin(data, width=0)
+    many = Dataset(rng.normal(size=(12, 3)), np.tile([1.0, -1.0], 6))
+    with pytest.raises(InputError, match=r"4 neurons on \d+ patterns and signs can be chosen in"):
+        max_margin(many, width=4)

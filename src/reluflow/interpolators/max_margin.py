@@ -12,18 +12,19 @@ margins are inequalities on its outputs. Its dual is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reluflow import interrupts
-from reluflow.checks import Array
+from reluflow.checks import Array, whole
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
+from reluflow.interpolators.fixed_width import best_of_width
 from reluflow.interpolators.line_margin import is_line, line_margin
 from reluflow.interpolators.optimum import GAP, balanced_network, optimum, proved
-from reluflow.interpolators.polish import reduce_count
-from reluflow.interpolators.rays import margin_rays, too_close
+from reluflow.interpolators.polish import Atoms, reduce_count
+from reluflow.interpolators.rays import Rays, margin_rays, too_close
 from reluflow.interpolators.target import AtLeast
 from reluflow.network import Network, row_norms
 
@@ -41,11 +42,13 @@ class MaxMargin:
     margin : float
         Normalised margin :math:`\min_i y_i h(x_i)/|\theta|^2`, the inverse of ``value``.
     lower_bound : float
-        :math:`2\sum_i \lambda_i`, a lower bound on the minimum.
+        A lower bound on the minimum: :math:`2\sum_i \lambda_i`, or for a given width the least
+        bound of a search over patterns, if that is larger.
     certified : bool
         Whether the bounds agree to 1e-7 (relative).
     multipliers : (n,) array
-        Dual feasible :math:`\lambda`; zero on slack points and on repeated ones.
+        Dual feasible :math:`\lambda` of the problem for any width; zero on slack points and on
+        repeated ones.
     is_exhaustive : bool
         Whether dual feasibility was checked on every activation pattern (otherwise by a
         relaxation, which may leave a gap).
@@ -69,8 +72,8 @@ class MaxMargin:
 
 
 @interrupts.deferred()
-def max_margin(data: Dataset) -> MaxMargin:
-    r"""Network of any width with the largest normalised margin.
+def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
+    r"""Network with the largest normalised margin, of any width or of a given one.
 
     Parameters
     ----------
@@ -78,6 +81,8 @@ def max_margin(data: Dataset) -> MaxMargin:
         Points of any dimension and labels +-1; a bias is a coordinate equal to 1 and counts in the
         norm. Points on one ray need one label, and opposite points with opposite labels must be
         linearly separable; otherwise no network separates and the message names them.
+    width : int, optional
+        Neurons at most; None for any number.
 
     Returns
     -------
@@ -99,6 +104,10 @@ def max_margin(data: Dataset) -> MaxMargin:
     2020), not always to its optimum; on the line see Safran, Vardi and Lee (NeurIPS 2022), whose
     setting has a solver of its own. The convex program is that of Pilanci and Ergen (ICML 2020).
 
+    The problem for a given width is convex only once every neuron has its pattern. Unless the
+    optimum of any width is narrow enough, the choices of patterns are searched; that is for small
+    problems (some ten points in two dimensions, or two neurons in three) and refused beyond.
+
     Numerics
     --------
     On the line, rows ``(x, 1)``, a sparse program with O(n) entries: 0.3 s for n = 500 and a few
@@ -108,6 +117,8 @@ def max_margin(data: Dataset) -> MaxMargin:
     checked on every pattern of the points of one label while these can be listed (up to 16
     independent points a label, 100 in three dimensions), beyond by a relaxation.
     """
+    if width is not None:
+        return _of_width(data, whole(width, "width"))
     if not is_line(data):
         return _by_patterns(data)
     found = line_margin(data)
@@ -127,13 +138,39 @@ def _by_patterns(data: Dataset) -> MaxMargin:
         raise InputError(too_close(problem))
     few = target.best(problem.U, [reduce_count(problem.U, best.atoms)])
     kept = target.residual(problem.U, few) < 1e-12 and few.cost <= (1 + 1e-12) * best.cost
-    network = balanced_network(few if kept else best.atoms, problem).with_bias(data.bias)
-    lowest = float((data.y * network.predict(data.X)).min())
-    network = Network(network.a / np.sqrt(lowest), network.W / np.sqrt(lowest), bias=data.bias)
     multipliers = np.zeros(data.n)
     lam = proved(problem.U, target, best)
     multipliers[problem.first] = np.maximum(data.y[problem.first] * lam, 0.0) / problem.norms
+    network = _with_margin_one(data, problem, few if kept else best.atoms)
     return _result(network, multipliers, best.is_exhaustive, best.status)
+
+
+def _of_width(data: Dataset, width: int) -> MaxMargin:
+    """The optimum of any width if it is narrow enough, else the search over patterns."""
+    free = max_margin(data)
+    if free.network.width <= width:
+        return free
+    problem = margin_rays(data)
+    lam = (data.y * free.multipliers)[problem.first] * problem.norms
+    found = best_of_width(problem.U, AtLeast(problem.z), width, lam)
+    if found.atoms is None:
+        raise InputError(
+            f"no network of width {width} separates these points, by a search over all activation "
+            f"patterns. The best of any width has {free.network.width} neurons. Allow more."
+        )
+    network = _with_margin_one(data, problem, found.atoms)
+    lower = max(free.lower_bound, min(2.0 * problem.scale * found.bound, network.squared_norm))
+    return replace(
+        _result(network, free.multipliers, True, free.solver_status),
+        lower_bound=lower,
+        certified=bool(network.squared_norm - lower <= GAP * network.squared_norm),
+    )
+
+
+def _with_margin_one(data: Dataset, problem: Rays, atoms: Atoms) -> Network:
+    network = balanced_network(atoms, problem).with_bias(data.bias)
+    lowest = float((data.y * network.predict(data.X)).min())
+    return Network(network.a / np.sqrt(lowest), network.W / np.sqrt(lowest), bias=data.bias)
 
 
 def _result(network: Network, multipliers: Array, exhaustive: bool, status: str) -> MaxMargin:
