@@ -114,7 +114,8 @@ def hessian_spectrum(
     -----
     At a fit the non-zero eigenvalues are those of `tangent_kernel`. Gradient descent with step lr
     stays at a minimum only if the largest is at most 2 / lr, and large steps drive it there (Cohen
-    et al., ICLR 2021). A negative one is a way down: a saddle (`stationary_point`).
+    et al., ICLR 2021). A negative one is a way down: a saddle (`stationary_point`). Weight decay
+    adds its factor to every eigenvalue.
 
     Numerics
     --------
