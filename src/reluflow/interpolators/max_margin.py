@@ -115,7 +115,9 @@ def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
     beyond; Newton's method on the points of the support polishes the answer, and the gap is
     typically 1e-14. The value is recomputed from the network's own outputs. The lower bound is
     checked on every pattern of the points of one label while these can be listed (up to 16
-    independent points a label, 100 in three dimensions), beyond by a relaxation.
+    independent points a label, 100 in three dimensions), beyond by a relaxation. Different labels
+    within 1e-6 in direction, and points whose norms differ by more than six orders of magnitude,
+    are beyond what floats certify; the gap is told.
     """
     if width is not None:
         return _of_width(data, whole(width, "width"))

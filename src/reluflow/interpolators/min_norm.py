@@ -128,7 +128,9 @@ def min_norm(data: Dataset, *, decay: float | None = None, loss: Loss | str = "s
     1e-14. The lower bound is checked on every pattern of the points of one dual sign while
     these can be listed (up to 16 independent points a sign, 100 in three dimensions), beyond by a
     relaxation. With decay the gap is as small while rounding of the outputs, squared, is small
-    beside the decay: down to a decay of 1e-20 or so for labels of size 1.
+    beside the decay: down to a decay of 1e-20 or so for labels of size 1. Different labels within
+    1e-6 in direction, and with decay points whose norms differ by more than six orders of
+    magnitude, are beyond what floats certify; the gap is told.
     """
     chosen = named(loss)
     if not isinstance(chosen, Square):

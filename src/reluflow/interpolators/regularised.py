@@ -49,7 +49,8 @@ def regularised(data: Dataset, decay: float, kappa: float) -> Regularised:
     U = problem.rays.U
     best = _zero_network(U, target)
     if best.cost > best.bound:
-        best = optimum(U, target) or best
+        found = optimum(U, target)
+        best = found if found is not None and found.cost < best.cost else best
     atoms = reduce_count(U, best.atoms)
     network = balanced_network(atoms, problem.rays).with_bias(data.bias)
     dual = _of_points(data, problem, proved(U, target, best), decay, kappa)
