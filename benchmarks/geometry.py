@@ -38,6 +38,14 @@ def kernel_case(n: int) -> Callable[[], object]:
     return lambda: geometry.tangent_kernel(data, net)
 
 
+def sharpness_case(width: int) -> Callable[[], object]:
+    """The whole matrix, its range, and Lanczos."""
+    rng = np.random.default_rng(width)
+    data = Dataset(rng.normal(size=(64, 16)), rng.normal(size=64))
+    net = network(width, 16)
+    return lambda: geometry.hessian_spectrum(data, net)
+
+
 def classified(n: int) -> tuple[Dataset, Network]:
     """A network of width 60 near a KKT point, 20 neurons sliding on each of two points.
 
@@ -80,6 +88,7 @@ CASES: list[tuple[str, list[int], Callable[[int], Any]]] = [
     ("pairwise_angles, d = 16, width", [50, 200, 800], on_width(geometry.pairwise_angles, 16)),
     ("effective_rank, d = 64, width", [200, 800, 3200], on_width(geometry.effective_rank, 64)),
     ("tangent_kernel, d = 16, width 200, n", [64, 256, 1024], kernel_case),
+    ("hessian_spectrum, d = 16, n = 64, width", [50, 200, 800], sharpness_case),
     ("smoothed_margin, width 60, n", [100, 1000, 10000], margin_case),
     ("kkt, width 60, n", [30, 100, 300], kkt_case),
     ("linear_regions, width", [64, 512, 4096], on_width(geometry.linear_regions, 2)),

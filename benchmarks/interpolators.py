@@ -58,6 +58,11 @@ def taught(d: int) -> Dataset:
             return Dataset(X, X @ v, teacher=v)
 
 
+def classes(n: int, d: int) -> Dataset:
+    data = normal(n, d)
+    return Dataset(data.X, np.where(data.y > 0, 1.0, -1.0))
+
+
 def waves(n: int) -> Dataset:
     x = np.random.default_rng(n).uniform(-1, 1, n)
     return Dataset(np.stack([x, np.ones(n)], axis=1), np.where(np.sin(6 * x) > 0, 1.0, -1.0))
@@ -97,4 +102,14 @@ CASES: list[tuple[str, tuple[int, ...], Callable[[int], Callable[[], object]]]] 
         lambda n: solve(interpolators.multi_relu, highdim(n, 100 * n), SIGNS),
     ),
     ("max_margin, n =", (125, 250, 500), lambda n: solve(interpolators.max_margin, waves(n))),
+    (
+        "max_margin, d = 3, n =",
+        (8, 16, 32),
+        lambda n: solve(interpolators.max_margin, classes(n, 3)),
+    ),
+    (
+        "min_norm, decay 0.01, d = 3, n =",
+        (8, 16, 32),
+        lambda n: partial(interpolators.min_norm, normal(n, 3), decay=0.01),
+    ),
 ]

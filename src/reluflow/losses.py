@@ -71,6 +71,10 @@ class Square:
         """``c_i = -dL/dh_i = kappa (y_i - h_i)``."""
         return self.kappa(len(y)) * (y - h)
 
+    def curvatures(self, h: Array, y: Array) -> Array:
+        """``d^2L/dh_i^2 = kappa``."""
+        return np.full(len(y), self.kappa(len(y)))
+
     def check_labels(self, y: Array) -> None:
         """Any real labels will do."""
 
@@ -96,6 +100,10 @@ class _Margin(ABC):
     def log_slope(self, q: Array) -> Array:
         """Logarithm of minus the derivative at margin q."""
 
+    @abstractmethod
+    def log_curvature(self, q: Array) -> Array:
+        """Logarithm of the second derivative at margin q."""
+
     def log_value(self, h: Array, y: Array) -> float:
         """Logarithm of the mean loss, right for margins from -800 to 1e7 and beyond."""
         return logsumexp(self.log_pointwise(y * h)) - float(np.log(len(y)))
@@ -109,6 +117,11 @@ class _Margin(ABC):
         """``c_i = -dL/dh_i``."""
         with np.errstate(over="ignore"):
             return y * np.exp(self.log_slope(y * h)) / len(y)
+
+    def curvatures(self, h: Array, y: Array) -> Array:
+        """``d^2L/dh_i^2``."""
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.log_curvature(y * h)) / len(y))
 
     def log_total_force(self, q: Array) -> float:
         r"""Logarithm of :math:`G = (1/n) \sum_i -\ell'(q_i)`, the speed of the rescaled clock."""
@@ -161,6 +174,10 @@ class Exponential(_Margin):
         """``-q``: the derivative is minus the loss."""
         return -q
 
+    def log_curvature(self, q: Array) -> Array:
+        """``-q``: the second derivative is the loss."""
+        return -q
+
     def inverse(self, log_total: float) -> float:
         """The margin at which one point has the loss ``exp(log_total)``."""
         return -log_total
@@ -189,6 +206,10 @@ class Logistic(_Margin):
     def log_slope(self, q: Array) -> Array:
         """``-log(1 + e^q)``."""
         return -np.logaddexp(0.0, q)
+
+    def log_curvature(self, q: Array) -> Array:
+        """``-log(1 + e^q) - log(1 + e^-q)``."""
+        return -np.logaddexp(0.0, q) - np.logaddexp(0.0, -q)
 
     def inverse(self, log_total: float) -> float:
         """The margin at which one point has the loss ``S = exp(log_total)``: ``-log(expm1(S))``."""

@@ -1,42 +1,10 @@
-"""Minimum, saddle, dead: against finite differences and known points."""
+"""Minimum, saddle, dead: against known points and steps around them."""
 
 import numpy as np
 import pytest
 
 import reluflow as rf
-from reluflow.geometry import stationary, stationary_point
-
-
-def loss_of(data, theta, m, loss):
-    table = theta.reshape(m, data.d + 1)
-    return loss.value(rf.Network(table[:, 0], table[:, 1:]).predict(data.X), data.y)
-
-
-@pytest.mark.parametrize("loss", [rf.losses.Square(), rf.losses.Square("1/n")])
-def test_the_hessian_is_that_of_the_loss(loss):
-    rng = np.random.default_rng(0)
-    data = rf.Dataset(rng.normal(size=(5, 2)), rng.normal(size=5))
-    a, W = rng.normal(size=3), rng.normal(size=(3, 2))
-    z = W @ data.X.T
-    on = z > 0
-    c = loss.forces(a @ np.maximum(z, 0), data.y)
-    bend = np.full(5, loss.kappa(5))
-    found = stationary._hessian(data.X, a, z, on, (on * c) @ data.X, bend)
-    theta, h = np.column_stack([a, W]).ravel(), 1e-4
-    steps = h * np.eye(len(theta))
-    expected = [
-        [
-            sum(
-                s * t * loss_of(data, theta + s * u + t * v, 3, loss)
-                for s in (1, -1)
-                for t in (1, -1)
-            )
-            / (4 * h * h)
-            for v in steps
-        ]
-        for u in steps
-    ]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+from reluflow.geometry import piece_hessian, stationary, stationary_point
 
 
 def test_kinds_of_trained_networks():
@@ -124,14 +92,27 @@ def test_a_way_down_beyond_a_plane_is_found():
     assert "beyond it" in found.text
 
 
-def test_large_networks_are_looked_at_neuron_by_neuron(monkeypatch):
-    monkeypatch.setattr(stationary, "LARGEST", 3)
+def test_large_networks_are_decided_as_a_whole(monkeypatch):
     data = rf.Dataset([[1.0, 0.0], [-1.0, 0.0]], [1.0, -1.0])
     net = rf.Network([0.5, 2.0, 0.5], [[0.5, 0.0], [0.25, 0.0], [0.5, 0.0]])
-    found = stationary_point(data, net)
-    assert found.kind == "minimum"
-    assert not found.sure
-    assert "neuron by neuron" in found.text
+    small = stationary_point(data, net)
+    monkeypatch.setattr(piece_hessian, "LARGEST", 3)
+    for work in (2e9, 0.0):  # on the range, by Lanczos
+        monkeypatch.setattr(piece_hessian, "WORK", work)
+        found = stationary_point(data, net)
+        assert (found.kind, found.sure) == (small.kind, small.sure) == ("minimum", True)
+        assert found.curvature == pytest.approx(small.curvature, abs=1e-9)
+
+
+def test_a_search_that_does_not_converge_is_not_sure(monkeypatch):
+    def unfinished(hessian, k):
+        return piece_hessian.Extremes(np.array([np.nan]), np.ones(1), 0.0, False, "lanczos")
+
+    monkeypatch.setattr(stationary, "extremes", unfinished)
+    data = rf.Dataset([[1.0, 0.0], [-1.0, 0.0]], [1.0, -1.0])
+    found = stationary_point(data, rf.Network([1.0], [[1.0, 0.0]]))
+    assert (found.kind, found.sure) == ("minimum", False)
+    assert "did not converge" in found.text
 
 
 def test_dead_networks():

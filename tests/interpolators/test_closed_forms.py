@@ -88,8 +88,6 @@ def test_max_margin_refuses_bad_data():
         max_margin(on_line([1.0, 2.0, 1.0], [1.0, 1.0, -1.0]))
     with pytest.raises(InputError, match=r"label 1 is 0\.5; margins need labels 1 or -1"):
         max_margin(on_line([1.0, 2.0], [1.0, 0.5]))
-    with pytest.raises(InputError, match=r"rows \(x, 1\) are needed"):
-        max_margin(Dataset([[1.0, 2.0]], [1.0]))
 
 
 # ---- min_norm

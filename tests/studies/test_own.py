@@ -52,6 +52,13 @@ def test_the_answer_of_a_fit_compares_norms(fitted):
     assert "\n" not in said
 
 
+def test_the_steps_that_could_stay_are_told(fitted):
+    found = rf.geometry.hessian_spectrum(fitted.data, fitted.final, active=fitted.active(-1))
+    text = own.found(own.facts_of(fitted)).text
+    assert f"largest eigenvalue of the Hessian is {found.sharpness:.4g}" in text
+    assert f"steps above {2 / found.sharpness:.4g} would not stay here" in text
+
+
 def test_the_picture_of_one_input_is_a_movie_that_ends_at_the_end(fitted):
     (figure,) = own.lead(own.facts_of(fitted)).figures
     assert figure.frames[0].label == "start"
@@ -188,7 +195,8 @@ def test_two_classes_in_the_plane_have_their_margin_and_kkt_residuals():
     net = rf.networks.balanced(3, width=8, log_scale=-1.0, seed=1)
     facts = own.facts_of(rf.flow(data, net, loss="logistic", stop_log_loss=-8.0))
     found = rf.geometry.margin(data, facts.run.final)
-    assert f"normalised margin is {found:.4g}" in own.answer(facts) or facts.least is not None
+    best = rf.interpolators.max_margin(data)
+    assert f"{found:.4g} is {found / best.margin:.0%} of the largest possible" in own.answer(facts)
     text = own.found(facts).text
     assert f"{found:.6g}" in text
     assert f"{rf.geometry.kkt(data, facts.run.final).epsilon:.2g} is missing" in text

@@ -6,6 +6,7 @@ quantities are for networks of one real input, written ``(x, 1)``.
 
 from reluflow.geometry.angles import max_angle, mean_angle, pairwise_angles
 from reluflow.geometry.expected_loss import log_population_loss, population_loss
+from reluflow.geometry.hessian import HessianSpectrum, hessian_spectrum
 from reluflow.geometry.kernel import TangentKernel, tangent_kernel
 from reluflow.geometry.kkt import KKT, kkt
 from reluflow.geometry.margins import margin, smoothed_margin
@@ -29,12 +30,14 @@ from reluflow.geometry.stationary import StationaryPoint, stationary_point
 
 __all__ = [
     "KKT",
+    "HessianSpectrum",
     "Kinks",
     "ResolvedRegions",
     "StationaryPoint",
     "TangentKernel",
     "convexity_changes",
     "effective_rank",
+    "hessian_spectrum",
     "kinks",
     "kkt",
     "linear_regions",

@@ -92,7 +92,7 @@ def tangent_kernel(
     form = normal_form(net)
     norms = row_norms(net.mantissa.W)
     hidden = np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)
-    on = z > 0.0 if active is None else _pattern(active, net.width, data.n).T
+    on = z > 0.0 if active is None else checked_pattern(active, net.width, data.n).T
     gated = on * form.outputs
     unit = data.gram * (gated @ gated.T)
     if train == "both":
@@ -113,7 +113,8 @@ def tangent_kernel(
         )
 
 
-def _pattern(active: Any, m: int, n: int) -> NDArray[np.bool_]:
+def checked_pattern(active: Any, m: int, n: int) -> NDArray[np.bool_]:
+    """The pattern ``active`` (m, n) as it was given, if it is one."""
     found = np.asarray(active)
     if found.shape != (m, n) or found.dtype != np.bool_:
         raise InputError(

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
+from reluflow.geometry.piece_hessian import PieceHessian, extremes
 from reluflow.losses import Loss, Square, named
 from reluflow.network import Network
 
-LARGEST = 1500  # parameters of the whole Hessian; beyond, neuron by neuron
 FITTED = 1e-9  # of the labels' size
 AT_REST = 1e-6  # gradient, as a share of its largest terms
 ON_PLANE = 1e-9  # of |w||x|
@@ -49,8 +49,7 @@ class StationaryPoint:
         Norm of the gradient over what it would be if every point pulled as the worst one does.
     sure : bool
         Whether the test decides. It does not where neurons lie on planes of points that would pull
-        them over, or where only the blocks of single neurons were looked at and none has a way
-        down.
+        them over, or where the search for a negative eigenvalue did not converge.
     text : str
         All this in one sentence.
     """
@@ -97,8 +96,8 @@ def stationary_point(
 
     Numerics
     --------
-    The Hessian is formed and decomposed up to 1500 parameters, O((m d)^3); beyond, its blocks of
-    single neurons. Eigenvalues within 1e-8 of the largest count as zero.
+    The extreme eigenvalues are those of `hessian_spectrum`: dense up to 1500 parameters, O((md)^3),
+    by Lanczos beyond. Those within 1e-8 of the largest count as zero.
     """
     chosen = named(loss)
     a, W = net.a, net.W
@@ -126,7 +125,7 @@ def stationary_point(
     if _way_across(near, on, a, c):
         words = "a neuron on the plane of a point would lower the loss beyond it: a saddle"
         return StationaryPoint("saddle", np.nan, gradient, True, words)
-    bend = chosen.kappa(data.n) * np.ones(data.n) if isinstance(chosen, Square) else np.abs(c)
+    bend = chosen.curvatures(h, data.y)
     curvature, whole = _curvature(data.X, a, z, on, between, pull, bend)
     dead = np.logical_not(on.any(axis=1, keepdims=True))
     if curvature < -CURVED and not (between == rests).all():  # is there a way along the planes?
@@ -168,7 +167,7 @@ def _judged(
             "would lower the loss if pushed over it, and nothing pushes"
         )
     if not whole:
-        words += ", looked at neuron by neuron only"
+        words += ", as far as a search that did not converge tells"
     sure = whole and not open_pairs and not revivable
     return StationaryPoint("minimum", curvature, gradient, sure, words)
 
@@ -236,46 +235,15 @@ def _curvature(
     pull: Array,
     bend: Array,
 ) -> tuple[float, bool]:
-    """Smallest eigenvalue of the Hessian over its largest, and whether it is of all of it."""
-    live = np.flatnonzero(on.any(axis=1))
-    d = X.shape[1]
-    together = len(live) * (d + 1) <= LARGEST
-    values = [
-        np.linalg.eigvalsh(
-            _along(_hessian(X, a[part], z[part], on[part], pull[part], bend), X, between[part])
-        )
-        for part in ([live] if together else live[:, None])
-    ]
-    low, top = min(v[0] for v in values), max(np.abs(v).max() for v in values)
-    return float(low / max(top, 1e-300)), together
+    """Smallest eigenvalue of the Hessian over its largest, and whether none can be smaller.
 
-
-def _hessian(
-    X: Array, a: Array, z: Array, on: NDArray[np.bool_], pull: Array, bend: Array
-) -> Array:
-    r"""Second derivatives in ``(a_j, w_j)``: :math:`\sum_i b_i \nabla h_i \nabla h_i^T - c_i
-    \nabla^2 h_i`, with ``b_i`` those of the loss in ``h_i``.
+    Steps across the planes on which neurons rest count as nothing.
     """
-    m, (n, d) = len(a), X.shape
-    jacobian = np.empty((n, m, d + 1))
-    jacobian[:, :, 0] = (on * z).T
-    jacobian[:, :, 1:] = (on * a[:, None]).T[:, :, None] * X[:, None, :]
-    flat = jacobian.reshape(n, -1)
-    hessian = (flat * bend[:, None]).T @ flat
-    for j in range(m):
-        block = slice(j * (d + 1) + 1, (j + 1) * (d + 1))
-        hessian[j * (d + 1), block] -= pull[j]
-        hessian[block, j * (d + 1)] -= pull[j]
-    return np.asarray(hessian)
-
-
-def _along(hessian: Array, X: Array, rests: NDArray[np.bool_]) -> Array:
-    """The Hessian along the planes on which neurons rest; steps across them count as nothing."""
-    step = X.shape[1] + 1
-    found = hessian.copy()
-    for j in np.flatnonzero(rests.any(axis=1)):
-        planes = np.linalg.qr(X[rests[j]].T)[0]
-        block = slice(j * step + 1, (j + 1) * step)
-        found[block] -= planes @ (planes.T @ found[block])
-        found[:, block] -= (found[:, block] @ planes) @ planes.T
-    return found
+    live = np.flatnonzero(on.any(axis=1))
+    held = {
+        place: np.linalg.qr(X[between[j]].T)[0] for place, j in enumerate(live) if between[j].any()
+    }
+    hessian = PieceHessian(X, a[live], z[live], on[live], pull[live], bend, held)
+    found = extremes(hessian, 1)
+    low, high = np.nan_to_num([found.smallest[0], found.largest[0]])
+    return float(low / max(abs(low), abs(high), 1e-300)), found.is_complete

@@ -1,4 +1,4 @@
-r"""Which activation patterns enter the minimum-norm program: all of them, or those that matter.
+r"""Which activation patterns enter the program of `atoms`: all of them, or those that matter.
 
 Column generation solves the program over some patterns, asks for directions that violate its
 dual, :math:`\pm\sum_i \lambda_i \mathrm{relu}(u_i \cdot w) > |w|`, and adds their patterns.
@@ -19,6 +19,7 @@ from reluflow.interpolators.atoms import AtomicSolution, solve_columns
 from reluflow.interpolators.patterns import Patterns, all_patterns, chamber_bound, pattern_of
 from reluflow.interpolators.polish import Atoms, merge_parallel
 from reluflow.interpolators.supremum import ascend, relu_sum, violators
+from reluflow.interpolators.target import Target
 
 _ROUNDS = 60
 _ADDED = 20
@@ -40,7 +41,7 @@ class Round:
     gap: float
 
 
-def generate_columns(U: Array, z: Array) -> Iterator[Round]:
+def generate_columns(U: Array, target: Target) -> Iterator[Round]:
     """Better and better networks; the caller stops when one is good enough.
 
     None at all if the solver fails from the start (nearly contradictory points).
@@ -53,30 +54,32 @@ def generate_columns(U: Array, z: Array) -> Iterator[Round]:
     """
     rng = np.random.default_rng(0)  # starts of the local search: any choice is valid
     small = 2 * chamber_bound(*U.shape) * (sum(U.shape) + 1) <= _ALL_AT_ONCE
-    columns, signs = _both_signs(all_patterns(U)) if small else _first_columns(U, z, rng)
-    answer = solve_columns(U, z, columns, signs)
+    columns, signs = _both_signs(all_patterns(U)) if small else _first_columns(U, target.z, rng)
+    answer = solve_columns(U, target, columns, signs)
     if answer.status not in _USABLE:
         return
     atoms, idle, lowest, highest = Atoms(answer.W, signs), 0, np.inf, 0.0
+    cost = target.cost(U, atoms)
     pool: list[Column] = []
     for k in range(_ROUNDS):
         fresh, top = _violated(U, answer, rng)
-        bound = float(answer.lam @ z) / top
-        yield Round(atoms, answer.lam, answer.status, 1.0 - bound / atoms.cost)
-        cheaper = atoms.cost < lowest * (1 - 1e-12)
+        bound = target.bound(answer.lam, top)
+        yield Round(atoms, answer.lam, answer.status, 1.0 - bound / cost)
+        cheaper = cost < lowest * (1 - 1e-12)
         # While the cost falls, old columns are ballast. Once it does not, only the dual moves
         # and every cut counts.
         pool = fresh if cheaper else pool + fresh
         idle = 0 if fresh and (cheaper or bound > highest * (1 + 1e-10)) else idle + 1
-        lowest, highest = min(lowest, atoms.cost), max(highest, bound)
+        lowest, highest = min(lowest, cost), max(highest, bound)
         columns, signs = _with(U, merge_parallel(atoms, max(1e-4 * 0.3**k, 1e-9)), pool)
-        answer = solve_columns(U, z, columns, signs, atoms.cost)
+        answer = solve_columns(U, target, columns, signs, atoms.cost)
         if answer.status not in _USABLE:  # merging cost feasibility
             columns, signs = _with(U, atoms, pool)
-            answer = solve_columns(U, z, columns, signs, atoms.cost)
+            answer = solve_columns(U, target, columns, signs, atoms.cost)
         if idle >= 4 or answer.status not in _USABLE:
             return
         atoms = Atoms(answer.W, signs)
+        cost = target.cost(U, atoms)
 
 
 def _both_signs(rows: Patterns) -> tuple[Patterns, Array]:

@@ -1,34 +1,32 @@
-r"""Global maximum margin of univariate two-layer ReLU classifiers, any width.
+r"""Global maximum margin of two-layer ReLU classifiers, any width.
 
 .. math:: \min \tfrac12|\theta|^2 \quad\text{s.t.}\quad
-          y_i \sum_j v_j\,\mathrm{relu}(w_j x_i + b_j) \ge 1, \qquad y_i = \pm 1
+          y_i \sum_j a_j\,\mathrm{relu}(w_j \cdot x_i) \ge 1, \qquad y_i = \pm 1
 
-The norm includes the biases. Balanced neurons make it a convex problem over the 2(2n - 1) pairs of
-a pattern and a sign (see `planar`): minimise the sum of the lengths of vectors in the arcs. Its
-dual maximises :math:`\sum_i \lambda_i` over :math:`\lambda \ge 0` with
-:math:`|\sum_i \lambda_i y_i \mathrm{relu}(cx_i + s)| \le 1` for all unit (c, s). Setting: Safran,
-Vardi & Lee (NeurIPS 2022).
+Balanced neurons turn it into a convex problem over activation patterns, as in `min_norm`: the
+margins are inequalities on its outputs. Its dual is
+
+.. math:: \max_{\lambda \ge 0}\; 2\sum_i \lambda_i \quad\text{s.t.}\quad
+          \Bigl|\sum_i \lambda_i y_i\,\mathrm{relu}(x_i \cdot w)\Bigr| \le |w| \;\text{ for all } w.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow import interrupts
-from reluflow.checks import Array
+from reluflow.checks import Array, whole
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
-from reluflow.interpolators.dictionary import grow_dictionary
-from reluflow.interpolators.margin_program import solve_margin_program
-from reluflow.interpolators.planar import Line, largest_sum, line
-from reluflow.interpolators.polish import Atoms, merge_parallel, polish
+from reluflow.interpolators.fixed_width import best_of_width
+from reluflow.interpolators.line_margin import is_line, line_margin
+from reluflow.interpolators.optimum import GAP, balanced_network, optimum, proved
+from reluflow.interpolators.polish import Atoms, reduce_count
+from reluflow.interpolators.rays import Rays, margin_rays, too_close
+from reluflow.interpolators.target import AtLeast
 from reluflow.network import Network, row_norms
-
-_GAP = 1e-7
-_ENOUGH = 1e-9
 
 
 @dataclass(frozen=True)
@@ -44,11 +42,16 @@ class MaxMargin:
     margin : float
         Normalised margin :math:`\min_i y_i h(x_i)/|\theta|^2`, the inverse of ``value``.
     lower_bound : float
-        :math:`2\sum_i \lambda_i`, a lower bound on the minimum.
+        A lower bound on the minimum: :math:`2\sum_i \lambda_i`, or for a given width the least
+        bound of a search over patterns, if that is larger.
     certified : bool
         Whether the bounds agree to 1e-7 (relative).
     multipliers : (n,) array
-        Dual feasible :math:`\lambda`; zero on slack points and on repeated ones.
+        Dual feasible :math:`\lambda` of the problem for any width; zero on slack points and on
+        repeated ones.
+    is_exhaustive : bool
+        Whether dual feasibility was checked on every activation pattern (otherwise by a
+        relaxation, which may leave a gap).
     solver_status : str
         What the cone solver said; the certificate does not rely on it.
     """
@@ -59,6 +62,7 @@ class MaxMargin:
     lower_bound: float
     certified: bool
     multipliers: Array
+    is_exhaustive: bool
     solver_status: str
 
     @property
@@ -68,14 +72,17 @@ class MaxMargin:
 
 
 @interrupts.deferred()
-def max_margin(data: Dataset) -> MaxMargin:
-    r"""Network of any width with the largest normalised margin on 1-D inputs with bias.
+def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
+    r"""Network with the largest normalised margin, of any width or of a given one.
 
     Parameters
     ----------
     data : Dataset
-        Rows ``(x, 1)`` and labels +-1. Repeated points are merged; one x with both labels is an
-        error.
+        Points of any dimension and labels +-1; a bias is a coordinate equal to 1 and counts in the
+        norm. Points on one ray need one label, and opposite points with opposite labels must be
+        linearly separable; otherwise no network separates and the message names them.
+    width : int, optional
+        Neurons at most; None for any number.
 
     Returns
     -------
@@ -87,28 +94,88 @@ def max_margin(data: Dataset) -> MaxMargin:
     >>> best = max_margin(Dataset([[4.0, 1.0], [-4.0, 1.0]], [1.0, 1.0]))
     >>> bool(abs(best.value - 4 / np.sqrt(17)) < 1e-9), best.certified
     (True, True)
+    >>> best = max_margin(Dataset(np.diag([1.0, 2.0, 3.0]), [1.0, 1.0, -1.0]))
+    >>> bool(abs(best.value - 2 * (np.sqrt(1.25) + 1 / 3)) < 1e-9), best.certified
+    (True, True)
+
+    Notes
+    -----
+    Exponential and logistic training tend to stationary points of this problem (Lyu and Li, ICLR
+    2020), not always to its optimum; on the line see Safran, Vardi and Lee (NeurIPS 2022), whose
+    setting has a solver of its own. The convex program is that of Pilanci and Ergen (ICML 2020).
+
+    The problem for a given width is convex only once every neuron has its pattern. Unless the
+    optimum of any width is narrow enough, the choices of patterns are searched; that is for small
+    problems (some ten points in two dimensions, or two neurons in three) and refused beyond.
 
     Numerics
     --------
-    A sparse cone program with O(n) entries (sums over patterns telescope), then Newton on the
-    support points: 0.3 s for n = 500 and a few label changes. Labels that change between very close
-    points defeat it; linear programs over a growing dictionary take over (ten seconds for 500
-    random labels). The value is recomputed from the network's own outputs, the bound from the exact
-    supremum over directions; both are safe to rounding.
+    On the line, rows ``(x, 1)``, a sparse program with O(n) entries: 0.3 s for n = 500 and a few
+    label changes. Elsewhere all patterns in one cone program while that is small, column generation
+    beyond; Newton's method on the points of the support polishes the answer, and the gap is
+    typically 1e-14. The value is recomputed from the network's own outputs. The lower bound is
+    checked on every pattern of the points of one label while these can be listed (up to 16
+    independent points a label, 100 in three dimensions), beyond by a relaxation. Different labels
+    within 1e-6 in direction, and points whose norms differ by more than six orders of magnitude,
+    are beyond what floats certify; the gap is told.
     """
-    first = _distinct(data)
-    problem = line(data.X[first, 0], data.y[first])
-    status, atoms, lam = solve_margin_program(problem)
-    best, lam = _improve(problem, atoms, lam, _connect_the_dots(problem), lam)
-    if _relative_gap(problem, best, lam) > _ENOUGH:
-        for k, (atoms, candidate) in enumerate(grow_dictionary(problem)):
-            best, lam = _improve(problem, atoms, candidate, best, lam)
-            if _relative_gap(problem, best, lam) <= (_ENOUGH if k < 6 else _GAP / 2):
-                break
-    root = np.sqrt(row_norms(best.W))
-    network = Network(best.signs * root, best.W / root[:, None], bias=data.bias)
+    if width is not None:
+        return _of_width(data, whole(width, "width"))
+    if not is_line(data):
+        return _by_patterns(data)
+    found = line_margin(data)
+    root = np.sqrt(row_norms(found.atoms.W))
+    network = Network(found.atoms.signs * root, found.atoms.W / root[:, None], bias=data.bias)
     multipliers = np.zeros(data.n)
-    multipliers[first] = lam / problem.norms
+    multipliers[found.first] = found.multipliers
+    return _result(network, multipliers, True, found.status)
+
+
+def _by_patterns(data: Dataset) -> MaxMargin:
+    """The general solver, for rows of any form."""
+    problem = margin_rays(data)
+    target = AtLeast(problem.z)
+    best = optimum(problem.U, target)
+    if best is None or best.residual > 0.5:
+        raise InputError(too_close(problem))
+    few = target.best(problem.U, [reduce_count(problem.U, best.atoms)])
+    kept = target.residual(problem.U, few) < 1e-12 and few.cost <= (1 + 1e-12) * best.cost
+    multipliers = np.zeros(data.n)
+    lam = proved(problem.U, target, best)
+    multipliers[problem.first] = np.maximum(data.y[problem.first] * lam, 0.0) / problem.norms
+    network = _with_margin_one(data, problem, few if kept else best.atoms)
+    return _result(network, multipliers, best.is_exhaustive, best.status)
+
+
+def _of_width(data: Dataset, width: int) -> MaxMargin:
+    """The optimum of any width if it is narrow enough, else the search over patterns."""
+    free = max_margin(data)
+    if free.network.width <= width:
+        return free
+    problem = margin_rays(data)
+    lam = (data.y * free.multipliers)[problem.first] * problem.norms
+    found = best_of_width(problem.U, AtLeast(problem.z), width, lam)
+    if found.atoms is None:
+        raise InputError(
+            f"no network of width {width} separates these points, by a search over all activation "
+            f"patterns. The best of any width has {free.network.width} neurons. Allow more."
+        )
+    network = _with_margin_one(data, problem, found.atoms)
+    lower = max(free.lower_bound, min(2.0 * problem.scale * found.bound, network.squared_norm))
+    return replace(
+        _result(network, free.multipliers, True, free.solver_status),
+        lower_bound=lower,
+        certified=bool(network.squared_norm - lower <= GAP * network.squared_norm),
+    )
+
+
+def _with_margin_one(data: Dataset, problem: Rays, atoms: Atoms) -> Network:
+    network = balanced_network(atoms, problem).with_bias(data.bias)
+    lowest = float((data.y * network.predict(data.X)).min())
+    return Network(network.a / np.sqrt(lowest), network.W / np.sqrt(lowest), bias=data.bias)
+
+
+def _result(network: Network, multipliers: Array, exhaustive: bool, status: str) -> MaxMargin:
     value = network.squared_norm
     lower = min(2.0 * float(multipliers.sum()), value)
     return MaxMargin(
@@ -116,89 +183,8 @@ def max_margin(data: Dataset) -> MaxMargin:
         value=value,
         margin=1.0 / value,
         lower_bound=lower,
-        certified=bool(value - lower <= _GAP * value),
+        certified=bool(value - lower <= GAP * value),
         multipliers=multipliers,
+        is_exhaustive=exhaustive,
         solver_status=status,
     )
-
-
-def _distinct(data: Dataset) -> NDArray[np.intp]:
-    """Indices of the distinct points, by increasing x, after checking every hypothesis."""
-    if data.d != 2 or not (data.X[:, 1] == 1.0).all():
-        row = 0 if data.d != 2 else int(np.flatnonzero(data.X[:, 1] != 1.0)[0])
-        raise InputError(
-            f"`X` has {data.d} columns and row {row} is {data.X[row].tolist()}; rows (x, 1) are "
-            "needed. The problem is one-dimensional with a bias. Build it with `from_points`."
-        )
-    wrong = np.flatnonzero(np.abs(data.y) != 1.0)
-    if len(wrong):
-        raise InputError(
-            f"label {wrong[0]} is {data.y[wrong[0]]:g}; margins need labels 1 or -1. Use the sign."
-        )
-    order = np.argsort(data.X[:, 0], kind="stable")
-    x, y = data.X[order, 0], data.y[order]
-    new = np.append(True, np.diff(x) > 0)
-    group_label = y[np.flatnonzero(new)][np.cumsum(new) - 1]
-    clash = np.flatnonzero(y != group_label)
-    if len(clash):
-        start = np.flatnonzero(x == x[clash[0]])[0]
-        raise InputError(
-            f"points {order[start]} and {order[clash[0]]} are both at x = {x[clash[0]]:g} with "
-            "opposite labels. No network separates them. Drop one."
-        )
-    return np.asarray(order[new])
-
-
-def _relative_gap(problem: Line, atoms: Atoms, lam: Array) -> float:
-    return 1.0 - float((lam / problem.norms).sum()) / atoms.cost
-
-
-def _improve(
-    problem: Line, atoms: Atoms, lam: Array, best: Atoms, bound: Array
-) -> tuple[Atoms, Array]:
-    """Polish a pair of answers and keep the better network and the better multipliers.
-
-    On the support of the multipliers the margin constraints are equations, as in `min_norm`.
-    """
-    y = problem.y
-    support = lam > 1e-6 * lam.max()
-    merged = [merge_parallel(atoms, tol) for tol in (1e-5, 1e-7, 1e-9)]
-    targets = (y / problem.norms)[support]
-    primal, duals = polish(problem.points[support], targets, merged[-1], (y * lam)[support])
-    multipliers = [bound, lam]
-    for dual in duals:
-        full = np.zeros(len(y))
-        full[support] = np.maximum(y[support] * dual, 0.0)
-        multipliers.append(full)
-    shortest = _best_network(problem, [best, *merged, *primal])
-    return shortest, _best_dual(problem, multipliers)
-
-
-def _connect_the_dots(problem: Line) -> Atoms:
-    """One constant neuron and kinks at the points: a network that certainly separates them."""
-    x, y = problem.x, problem.y
-    turns = np.diff(np.append(0.0, np.diff(y) / np.diff(x)))
-    hinges = np.abs(turns)[:, None] * np.stack([np.ones_like(turns), -x[:-1]], axis=1)
-    W = np.concatenate([[[0.0, 1.0]], hinges])
-    signs = np.append(y[0], np.sign(turns))
-    return Atoms(W[signs != 0], signs[signs != 0])
-
-
-def _best_network(problem: Line, candidates: list[Atoms]) -> Atoms:
-    """Scale every candidate to smallest margin 1 and take the shortest."""
-    best, smallest = candidates[0], np.inf
-    for candidate in candidates:
-        outputs = candidate.signs @ np.maximum(candidate.W @ problem.points.T, 0.0)
-        lowest = float((problem.y * outputs * problem.norms).min())
-        if lowest > 0 and candidate.cost / lowest < smallest:
-            best, smallest = Atoms(candidate.W / lowest, candidate.signs), candidate.cost / lowest
-    return best
-
-
-def _best_dual(problem: Line, candidates: list[Array]) -> Array:
-    """Shrink every candidate to feasibility and take the largest."""
-    options = []
-    for candidate in candidates:
-        top = largest_sum(problem.points, problem.y * candidate)
-        options.append(candidate / top if top > 0 else candidate)
-    return max(options, key=lambda option: float((option / problem.norms).sum()))

@@ -2,8 +2,9 @@ r"""From a solver's answer to eight digits to neurons that fit exactly.
 
 At an optimum each neuron direction solves :math:`w_k/|w_k| = s_k \sum_{A_k} \lambda_i u_i +
 \sum_{B_k} \nu_{ki} u_i`, with :math:`A_k` its active points and :math:`B_k` the points on its
-boundary (:math:`u_i \cdot w_k = 0`). Given the sets, these and the interpolation conditions are
-smooth equations, which Newton's method solves to rounding.
+boundary (:math:`u_i \cdot w_k = 0`). Given the sets, these and the conditions on the outputs,
+:math:`h_i + c_i \lambda_i = z_i` (c = 0: interpolation), are smooth equations, which Newton's
+method solves to rounding.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ class Atoms:
     W: Array
     signs: Array
 
+    def outputs(self, U: Array) -> Array:
+        """What the network itself gives at the rows of ``U``."""
+        return np.asarray(self.signs @ np.maximum(self.W @ U.T, 0.0))
+
     def residual(self, U: Array, z: Array) -> float:
-        """Largest interpolation error, by the network itself."""
-        return float(np.abs(self.signs @ np.maximum(self.W @ U.T, 0.0) - z).max())
+        """Largest interpolation error."""
+        return float(np.abs(self.outputs(U) - z).max())
 
     @property
     def cost(self) -> float:
@@ -35,27 +40,32 @@ class Atoms:
         return float(np.sqrt(np.einsum("ij,ij->i", self.W, self.W)).sum())
 
 
-def polish(U: Array, z: Array, rough: Atoms, lam: Array) -> tuple[list[Atoms], list[Array]]:
+def polish(
+    U: Array, z: Array, rough: Atoms, lam: Array, softness: Array | float = 0.0
+) -> tuple[list[Atoms], list[Array]]:
     """Exact candidates near ``rough`` and the dual vectors found with them, unsorted.
+
+    Outputs are ``z - softness * dual``: ``z`` itself where nothing is soft.
 
     Several tolerances are tried for what counts as on a boundary, parallel or absent, because no
     single one suits both a well and a badly conditioned problem.
     """
     if not len(U) or not np.abs(rough.W).max(initial=0.0) > 0:
         return [rough], [lam]
-    primal, dual = [fit_exactly(U, z, rough)], [lam]
+    primal, dual = [fit_exactly(U, z - softness * lam, rough)], [lam]
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7):
         merged = merge_parallel(rough, tol)
         # an optimum needs at most n neurons, and Newton's method costs the cube of its size
         if len(merged.W) > 2 * len(U) or merged.W.size + len(U) > _LARGEST:
             break
-        exact = _newton(U, z, merged, lam, tol)
+        exact = _newton(U, z, merged, lam, tol, softness)
         if exact is None:
-            primal.append(fit_exactly(U, z, merged))
+            primal.append(fit_exactly(U, z - softness * lam, merged))
             continue
-        primal.append(fit_exactly(U, z, exact[0]))
+        outputs = z - softness * exact[1]
+        primal.append(fit_exactly(U, outputs, exact[0]))
         dual.append(exact[1])
-        if exact[0].cost - exact[1] @ z <= 1e-12 * exact[0].cost:
+        if exact[0].cost - exact[1] @ outputs <= 1e-12 * exact[0].cost:
             break
     return primal, dual
 
@@ -119,7 +129,9 @@ def reduce_count(U: Array, atoms: Atoms) -> Atoms:
     return Atoms(W, signs)
 
 
-def _newton(U: Array, z: Array, atoms: Atoms, lam: Array, tol: float) -> tuple[Atoms, Array] | None:
+def _newton(
+    U: Array, z: Array, atoms: Atoms, lam: Array, tol: float, softness: Array | float
+) -> tuple[Atoms, Array] | None:
     """Newton on the optimality conditions with the sets read off ``atoms``; None if it fails."""
     norms = np.sqrt(np.einsum("ij,ij->i", atoms.W, atoms.W))
     products = (atoms.W / norms[:, None]) @ U.T
@@ -134,7 +146,7 @@ def _newton(U: Array, z: Array, atoms: Atoms, lam: Array, tol: float) -> tuple[A
     moved = 0.0
     for _ in range(10):
         try:
-            step, multipliers = _newton_step(v, F, z, multipliers)
+            step, multipliers = _newton_step(v, F, z, multipliers, softness)
         except np.linalg.LinAlgError:
             return None
         v = [part + change for part, change in zip(v, step, strict=True)]
@@ -149,9 +161,11 @@ def _newton(U: Array, z: Array, atoms: Atoms, lam: Array, tol: float) -> tuple[A
 
 
 def _newton_step(
-    v: list[Array], F: Array, z: Array, multipliers: Array
+    v: list[Array], F: Array, z: Array, multipliers: Array, softness: Array | float
 ) -> tuple[list[Array], Array]:
-    """Step in the vectors and new multipliers for ``v_k/|v_k| = (F^T multipliers)_k, F v = z``."""
+    """Step in the vectors and new multipliers for ``v_k/|v_k| = (F^T multipliers)_k`` and
+    ``F v + softness * multipliers = z``.
+    """
     n, size = F.shape
     ends = np.cumsum([len(part) for part in v])
     units = [part / np.sqrt(part @ part) for part in v]
@@ -163,8 +177,10 @@ def _newton_step(
         system[block, block] += (np.eye(len(part)) - np.outer(unit, unit)) / np.sqrt(part @ part)
     system[:size, size:] = -F.T
     system[size:, :size] = F
+    system[size:, size:] += np.diag(np.broadcast_to(softness, n))
     gradient = np.concatenate(units) - F.T @ multipliers
-    right = np.concatenate([-gradient, z - F @ np.concatenate(v)])
+    error = z - softness * multipliers - F @ np.concatenate(v)
+    right = np.concatenate([-gradient, error])
     solution = np.linalg.solve(system, right)
     return np.split(solution[:size], ends[:-1]), multipliers + solution[size:]
 

@@ -60,6 +60,80 @@ def rays(data: Dataset) -> Rays:
     return Rays(reduced, z / scale, basis, scale, first, norms[first])
 
 
+def margin_rays(data: Dataset) -> Rays:
+    r"""Merge points on one ray for margins; refuse labels that no network separates.
+
+    Of points on one ray the shortest decides: :math:`y\,h(x) \ge 1` says
+    :math:`y\,h(x/|x|) \ge 1/|x|`.
+    """
+    refuse_other_labels(data.y)
+    norms = row_norms(data.X)
+    units = data.X / norms[:, None]
+    first, of_point = _group(units)
+    clash = np.flatnonzero(data.y != data.y[first][of_point])
+    if len(clash):
+        raise InputError(
+            f"points {first[of_point[clash[0]]]} and {clash[0]} lie on one ray with opposite "
+            "labels. No network without bias separates them. Drop one, or add a bias coordinate."
+        )
+    members = [np.flatnonzero(of_point == k) for k in range(len(first))]
+    nearest = np.array([group[norms[group].argmin()] for group in members], dtype=np.intp)
+    _refuse_inseparable(units[nearest], data.y[nearest], nearest)
+    z = data.y[nearest] / norms[nearest]
+    scale = float(np.abs(z).max())
+    reduced, basis = span_coordinates(units[nearest])
+    return Rays(reduced, z / scale, basis, scale, nearest, norms[nearest])
+
+
+@dataclass(frozen=True)
+class MeanRays:
+    """Rays with the weighted means of the labels on them, and what was merged.
+
+    ``rays.norms`` are root sums of squares of the ``lengths`` (n,) of the points, ``of_point`` (n,)
+    their rays.
+    """
+
+    rays: Rays
+    of_point: NDArray[np.intp]
+    lengths: Array
+
+
+def mean_rays(data: Dataset) -> MeanRays:
+    r"""Merge points on one ray for square losses.
+
+    :math:`\sum_i (|x_i| h - y_i)^2` is least at :math:`h = \sum_i |x_i| y_i / \sum_i |x_i|^2`.
+    """
+    lengths = row_norms(data.X)
+    units = data.X / lengths[:, None]
+    first, of_point = _group(units)
+    together = np.sqrt(np.bincount(of_point, weights=lengths**2))
+    z = np.bincount(of_point, weights=lengths * data.y) / together**2
+    scale = float(np.abs(z).max()) or 1.0
+    reduced, basis = span_coordinates(units[first])
+    return MeanRays(Rays(reduced, z / scale, basis, scale, first, together), of_point, lengths)
+
+
+def refuse_other_labels(y: Array) -> None:
+    """Raise unless all labels are 1 or -1."""
+    wrong = np.flatnonzero(np.abs(y) != 1.0)
+    if len(wrong):
+        raise InputError(
+            f"label {wrong[0]} is {y[wrong[0]]:g}; margins need labels 1 or -1. Use the sign."
+        )
+
+
+def too_close(problem: Rays) -> str:
+    """Name the pair of rays that makes the labels nearly contradictory."""
+    apart = np.sqrt(((problem.U[:, None] - problem.U) ** 2).sum(axis=2))
+    jump = np.abs(problem.z[:, None] - problem.z) / np.where(apart > 0, apart, np.inf)
+    i, j = sorted(int(problem.first[k]) for k in np.unravel_index(jump.argmax(), jump.shape))
+    return (
+        f"points {i} and {j} differ by {apart.flat[jump.argmax()]:.1e} in direction but have "
+        "different labels. A network that tells them apart needs weights beyond the solver's "
+        "range. Drop one of them."
+    )
+
+
 def refuse_contradictions(units: Array, labels: Array) -> NDArray[np.intp]:
     """Raise if no network fits ``labels`` at the ``units``; the first point of each ray if any."""
     first, of_point = _group(units)
@@ -111,16 +185,44 @@ def _refuse_two_labels(labels: Array, first: NDArray[np.intp], of_point: NDArray
         )
 
 
-def _refuse_opposites(units: Array, z: Array, first: NDArray[np.intp]) -> None:
-    """Check that the odd parts ``z(x) - z(-x)`` of opposite pairs are values of a linear map."""
+def _opposites(units: Array) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs of opposite rows: the later ones, and their earlier partners."""
     pairs = [
         (i, int(j))
         for i in range(len(units))
         for j in np.flatnonzero(np.abs(units[:i] + units[i]).max(axis=1, initial=0.0) <= _SAME_RAY)
     ]
-    if not pairs:
+    one, other = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+    return one, other
+
+
+def _refuse_inseparable(units: Array, y: Array, index: NDArray[np.intp]) -> None:
+    """Check that a linear map has the signs of the opposite pairs with opposite labels."""
+    from scipy.optimize import linprog
+
+    one, other = _opposites(units)
+    differ = y[one] != y[other]
+    one, other = one[differ], other[differ]
+    if not len(one):
         return
-    one, other = np.array(pairs).T
+    sides = y[one, None] * units[one]
+    found = linprog(
+        np.zeros(units.shape[1]), A_ub=-sides, b_ub=-np.ones(len(one)), bounds=(None, None)
+    )
+    if found.status == 2:
+        named = ", ".join(f"({index[j]}, {index[i]})" for i, j in zip(one, other, strict=True))
+        raise InputError(
+            f"opposite points {named} have labels that no linear map separates. h(x) - h(-x) is "
+            "linear for every network without bias, so none does. Drop a pair, or add a bias "
+            "coordinate."
+        )
+
+
+def _refuse_opposites(units: Array, z: Array, first: NDArray[np.intp]) -> None:
+    """Check that the odd parts ``z(x) - z(-x)`` of opposite pairs are values of a linear map."""
+    one, other = _opposites(units)
+    if not len(one):
+        return
     odd = z[one] - z[other]
     linear = np.linalg.lstsq(units[one], odd, rcond=1e-12)[0]
     gap = np.abs(units[one] @ linear - odd)

@@ -14,7 +14,14 @@ import numpy as np
 
 from reluflow.errors import ReluflowError
 from reluflow.figures import Axis, Figure, Frame, Layer, Panel
-from reluflow.geometry import StationaryPoint, effective_rank, kkt, margin, stationary_point
+from reluflow.geometry import (
+    StationaryPoint,
+    effective_rank,
+    hessian_spectrum,
+    kkt,
+    margin,
+    stationary_point,
+)
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.plot import of_inputs, of_runs, surface_panel
@@ -108,6 +115,7 @@ def found(facts: Facts) -> Section:
         f"Rank: the effective rank of the hidden weights is {effective_rank(run.final):.3g} at the "
         f"end, {effective_rank(run.net):.3g} at the start. {facts.alive} of {run.net.width} "
         f"neurons are active on some point, along {facts.directions} directions.",
+        _sharpness_text(facts),
         _last_text(run),
     ]
     return Section("What was found", "\n\n".join(part for part in parts if part))
@@ -136,11 +144,11 @@ def _least(run: Trajectory) -> Network | None:
     if run.data.n > MOST_POINTS:
         return None
     try:
-        if isinstance(run.loss_function, Square):
-            return min_norm(run.data).network
-        return max_margin(run.data).network
-    except ReluflowError:  # nothing fits, or no such program for these inputs
+        square = isinstance(run.loss_function, Square)
+        best = min_norm(run.data) if square else max_margin(run.data)
+    except ReluflowError:  # no network fits or separates these points
         return None
+    return best.network if best.certified else None
 
 
 def _directions(
@@ -234,6 +242,25 @@ def _margin_text(facts: Facts) -> str:
         f"stationarity and {residual.delta:.2g} in slackness, 0 being a KKT point"
     )
     return "; ".join(parts) + "."
+
+
+def _sharpness_text(facts: Facts) -> str:
+    """Which steps of gradient descent could stay where training ended."""
+    run = facts.run
+    if not facts.is_square or facts.point.kind not in ("fit", "minimum"):
+        return ""
+    found = hessian_spectrum(run.data, run.final, loss=run.loss_function, active=run.active(-1))
+    if not found.sharpness > 0.0:
+        return ""
+    where = (
+        f", on one side of a kink: neuron {found.kink[0]} is on the plane of point {found.kink[1]}"
+        if found.is_near_kink
+        else ""
+    )
+    return (
+        f"Sharpness: the largest eigenvalue of the Hessian is {found.sharpness:.4g}{where}. "
+        f"Gradient descent with steps above {found.largest_stable_step:.4g} would not stay here."
+    )
 
 
 def _last_text(run: Trajectory) -> str:

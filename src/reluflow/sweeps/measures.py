@@ -77,6 +77,15 @@ def margin(run: Trajectory) -> float:
     return float(geometry.margin(run.data, run.final))
 
 
+def sharpness(run: Trajectory) -> float:
+    """Largest eigenvalue of the Hessian of the loss at the end, on the piece of its pattern."""
+    from reluflow import geometry
+
+    return geometry.hessian_spectrum(
+        run.data, run.final, loss=run.loss_function, active=run.active(-1)
+    ).sharpness
+
+
 def distance_to_predicted(run: Trajectory) -> float:
     """Distance of the weights to the predicted limit; nan where no limit theorem applies."""
     from reluflow import limits
@@ -119,7 +128,7 @@ MEASURES: Mapping[str, Measure] = {
     function.__name__: function
     for function in (
         *(max_angle, squared_norm, log_squared_norm, effective_rank, nuclear_norm, linear_regions),
-        *(margin, distance_to_predicted, excess_norm, alive, largest_error, log_loss),
+        *(margin, distance_to_predicted, excess_norm, alive, largest_error, log_loss, sharpness),
     )
 }
 
