@@ -1,4 +1,4 @@
-"""The examples run as they are: three scripts, and the cells of the notebooks in order."""
+"""The examples run as they are: scripts, and the cells of the notebooks in order."""
 
 import json
 import runpy
@@ -12,6 +12,7 @@ SCRIPTS = {
     "own_points.py": ("status: converged", "squared norm"),
     "points_on_a_line.py": ("status: stop_loss", "(resolved)"),
     "flow_and_descent.py": ("gap / step", "groups that jump"),
+    "label_noise.py": ("without noise", "with noise"),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 # The package of the flow's parts and the function `flow` share a name: importing the package first
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 import reluflow.engines.flow  # noqa: F401
 from reluflow.dataset import Dataset
 from reluflow.engines.options import explained
+from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
 from reluflow.network import Network
@@ -23,7 +25,18 @@ from reluflow.network import Network
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
 
-__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume", "sample"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "LossBased",
+    "batch_of",
+    "descend",
+    "flow",
+    "log_max_angle",
+    "replay",
+    "resume",
+    "sample",
+]
 
 
 @explained
@@ -35,13 +48,18 @@ def descend(
     steps: float,
     loss: Loss | str = "square",
     train: str = "both",
+    decay: float = 0.0,
+    batch: int | Batches | None = None,
+    momentum: float = 0.0,
+    label_noise: float = 0.0,
+    seed: int | np.random.Generator | None = None,
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
     record: Any = 200,
     max_seconds: float | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
-    r"""Train by exact full-batch descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
+    r"""Train by exact gradient descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
 
     Parameters
     ----------
@@ -53,10 +71,22 @@ def descend(
         How many; inf where the limit can be certified (hidden layer only, square loss).
     loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
         The loss; `Square` says with which factor ("1/2n" by name).
-    train : "both" or "hidden"
-        Whether the output weights move too.
+    train : "both", "hidden" or "output"
+        Which layers move.
+    decay : float
+        Weight decay mu: steps follow :math:`\nabla L + \mu \theta`. Losses are those without it.
+    batch : int or Batches, optional
+        Points of a step, in a new random order for each epoch; `Batches` draws with replacement.
+        The gradient of a batch is scaled so that its mean is that of all points.
+    momentum : float
+        Heavy ball: a step adds this share of the step before.
+    label_noise : float
+        Standard deviation of fresh Gaussian noise on the labels of each step (square loss).
+    seed : int or numpy.random.Generator, optional
+        Of batches and noise, which are functions of it and the number of the step.
     stop_loss, stop_log_loss : float, optional
-        End when the loss (its logarithm) is at most this; tested before each update.
+        End when the loss (its logarithm) is at most this; tested before each update, with batches
+        before each epoch.
     record : int or array
         At most so many records, geometric in iterations, or at these iterations exactly.
     max_seconds : float, optional
@@ -79,7 +109,8 @@ def descend(
     Numerics
     --------
     Each neuron carries a power-of-two exponent, so any scale is exact: the run equals one in floats
-    of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise.
+    of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise,
+    with batches and noise too.
     """
     from reluflow.engines import descent
 
@@ -90,6 +121,11 @@ def descend(
         steps=steps,
         loss=named(loss),
         train=train,
+        decay=decay,
+        batch=batch,
+        momentum=momentum,
+        label_noise=label_noise,
+        seed=seed,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,
         record=record,

@@ -3,7 +3,7 @@
 from reluflow.limits.alternating import Alternating, alternating
 from reluflow.limits.bundle import Bundle, bundle
 from reluflow.limits.jumps import saddle_to_saddle, saddle_to_saddle_from_masks
-from reluflow.limits.predict import Prediction, predict
+from reluflow.limits.predict import Prediction, predict, predict_end
 from reluflow.limits.race import Tie
 from reluflow.limits.staircase import SaddleToSaddle
 from reluflow.limits.yardsticks import Yardsticks, yardsticks
@@ -18,6 +18,7 @@ __all__ = [
     "alternating",
     "bundle",
     "predict",
+    "predict_end",
     "saddle_to_saddle",
     "saddle_to_saddle_from_masks",
     "yardsticks",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow.departures import departure
 from reluflow.errors import ReluflowError
 from reluflow.figures import Axis, Figure, Frame, Layer, Panel
 from reluflow.geometry import StationaryPoint, effective_rank, kkt, margin, stationary_point
@@ -53,10 +54,10 @@ class Facts:
 
 def facts_of(run: Trajectory) -> Facts:
     """Measure a run."""
-    from reluflow.limits import predict
+    from reluflow.limits import predict_end
 
     active = run.active(-1)
-    prediction = predict(run.data, run.net, loss=run.loss_function)
+    prediction = predict_end(run)
     return Facts(
         run=run,
         point=stationary_point(run.data, run.final, loss=run.loss_function, active=active),
@@ -71,6 +72,8 @@ def answer(facts: Facts) -> str:
     """One sentence: how it ended, how large it is, what is left of the network."""
     run = facts.run
     who = "Gradient flow" if run.engine == "flow" else "Gradient descent"
+    words = departure(run)
+    who += f" ({words})" if words else ""
     left = (
         f"{facts.alive} of {run.net.width} neurons are active at the end, along "
         f"{facts.directions} direction{'s' if facts.directions != 1 else ''}"
