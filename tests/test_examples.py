@@ -13,6 +13,7 @@ SCRIPTS = {
     "points_on_a_line.py": ("status: stop_loss", "(resolved)"),
     "flow_and_descent.py": ("gap / step", "groups that jump"),
     "label_noise.py": ("without noise", "with noise"),
+    "lazy_and_rich.py": ("functions differ by", "linearised flow: converged"),
 }
 
 

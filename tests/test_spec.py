@@ -251,3 +251,11 @@ def test_batches_with_replacement_are_a_table():
     assert (run.options["batch"], run.options["replacement"]) == (3, True)
     with pytest.raises(rf.InputError, match=r"unknown field `sise` - at `\$.engine.batch`"):
         spec.parse(text.replace("size", "sise"))
+
+
+def test_layers_and_rates_are_fields_of_the_flow():
+    flow = '[engine]\nname = "flow"\n'
+    run = spec.parse(f'{DATA}{INIT}{flow}train = "linearised"\nrates = [1, 2]\n').start()
+    assert (run.options["train"], run.options["rates"]) == ("linearised", [1.0, 2.0])
+    with pytest.raises(rf.InputError, match=r"engine.rates"):
+        spec.parse(f"{DATA}{INIT}{flow}rates = [1.0]\n")

@@ -24,8 +24,12 @@ def departure(run: Trajectory) -> str:
     """
     options = run.options
     found = []
-    if options.get("train") == "output":
-        found.append("output weights alone")
+    if options.get("train") in ("output", "linearised"):
+        is_output = options["train"] == "output"
+        found.append("output weights alone" if is_output else "the network linearised")
+    if options.get("rates"):
+        hidden, output = options["rates"]
+        found.append(f"rates {hidden:g} and {output:g} of the layers")
     if options.get("batch"):
         how = " drawn with replacement" if options.get("replacement") else ""
         found.append(f"batches of {options['batch']}{how}")

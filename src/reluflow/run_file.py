@@ -79,6 +79,8 @@ ARRAYS: Mapping[str, Mapping[str, Rule]] = {
         "states.still_sigma": Rule("km", nan=True, required=False),
     },
     "weights": _RECORDS | _MOVED | _LEAST | _EXPONENT,
+    "linear": _RECORDS
+    | {"states.mode": Rule("kmn", "i1", low=0, high=1), "states.outputs": Rule("kn")},
     "batches": _RECORDS
     | _MOVED
     | _LEAST
@@ -147,7 +149,7 @@ def _or_none(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
-_LAYERS = ("both", "hidden", "output")
+_LAYERS = ("both", "hidden", "output", "linearised")
 _TRAIN: Mapping[str, Check] = {"train": lambda value: choice(value, "train", _LAYERS)}
 
 OPTIONS: Mapping[str, Mapping[str, Check]] = {
@@ -181,6 +183,7 @@ _COUNTS = {name: _count(name) for name in _COUNTED}
 # what other modules read without asking; the flow has none of the ends
 STATS: Mapping[str, Mapping[str, Check]] = {
     "flow": {},
+    "linear": {},
     "weights": _ENDS,
     "gram": _ENDS,
     "batches": _ENDS,
@@ -222,6 +225,8 @@ def check(fields: Fields, arrays: Arrays) -> None:
     _check_events(arrays["events"], sizes)
     if engine == "descent":
         _check_descent(layout, fields, arrays, sizes)
+    else:
+        _check_layers(layout, fields["options"], fields["loss"])
 
 
 def versions(provenance: Any) -> dict[str, Any]:
@@ -248,7 +253,7 @@ def versions(provenance: Any) -> dict[str, Any]:
 def _layout(engine: str, stats: Mapping[str, Any]) -> str:
     """Which arrays the engine restarts from."""
     if engine == "flow":
-        return "flow"
+        return "linear" if stats.get("form") == "linear" else "flow"
     if "form" not in stats:
         raise InputError("`stats.form` is missing")
     return choice(stats["form"], "stats.form", ("weights", "gram", "frozen", "batches"))
@@ -333,6 +338,19 @@ def _check_events(events: NDArray[Any], sizes: Mapping[str, int]) -> None:
         raise InputError(f"event {int(bad.argmax())} names no neuron, point, kind or time of it")
 
 
+def _check_layers(layout: str, options: Fields, loss: Fields) -> None:
+    """What `reluflow.engines.layers` relies on."""
+    if (options["train"] in ("output", "linearised")) != (layout == "linear"):
+        raise InputError(f"`options.train` is {options['train']!r}, which no run of its form has")
+    if layout == "linear" and loss.get("name") != "square":
+        raise InputError("a model with fixed features has no other loss than the square")
+    rates = options.get("rates", [1.0, 1.0])
+    if not isinstance(rates, list) or len(rates) != 2:
+        raise InputError(f"`options.rates` is {shown(rates)}, not a pair")
+    for rate in rates:
+        number(rate, "rates", above=0.0)
+
+
 def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[str, int]) -> None:
     """What `reluflow.engines.descent` relies on beside the single arrays."""
     options, t = fields["options"], arrays["t"]
@@ -343,6 +361,8 @@ def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[s
     if layout == "batches" and "momentum" in options:
         _check_practice(options, arrays, sizes)
     dual = hidden and sizes["d"] > sizes["n"]
+    if options["train"] == "linearised":
+        raise InputError("`options.train` is 'linearised', which descent does not have")
     plain = options["train"] != "output" and "momentum" not in options
     fits = {"gram": dual, "weights": not dual, "frozen": hidden and square, "batches": True}
     if not fits[layout] or plain == (layout == "batches"):

@@ -114,7 +114,8 @@ class DescentTable(_EngineTable, frozen=True, kw_only=True, tag="descent"):
 class FlowTable(_EngineTable, frozen=True, kw_only=True, tag="flow"):
     """``[engine]`` of `reluflow.flow`."""
 
-    train: Literal["both", "hidden"] = "both"
+    train: Literal["both", "hidden", "output", "linearised"] = "both"
+    rates: tuple[Positive, Positive] = (1.0, 1.0)
     t_end: Positive = inf
     rtol: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-8
     max_events: Count | None = None

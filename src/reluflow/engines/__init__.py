@@ -141,6 +141,7 @@ def flow(
     *,
     loss: Loss | str = "square",
     train: str = "both",
+    rates: Sequence[float] = (1.0, 1.0),
     t_end: float = float("inf"),
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
@@ -162,8 +163,12 @@ def flow(
         From where, at any scale.
     loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
         The loss; `Square` says with which factor ("1/2n" by name).
-    train : "both" or "hidden"
-        Whether the output weights move too.
+    train : "both", "hidden", "output" or "linearised"
+        Which layers move; "linearised" trains the tangent of the network at its start, whose
+        outputs are ``run.states["outputs"]``. The last two have fixed features, the square loss
+        and a closed form.
+    rates : pair of float
+        How fast hidden and output weights learn.
     t_end : float
         End time. Without it the run goes to its limit (``converged``, ``stationary``); a
         classification loss has none, and ends at log-loss -1000 unless told otherwise.
@@ -200,13 +205,14 @@ def flow(
     transformations, so balance is kept to rounding. Slides are Filippov solutions. Plateaus and
     tiny starts are closed forms. How it works and when it fails: docs/flow-engine.md.
     """
-    from reluflow.engines.flow import entry
+    from reluflow.engines import layers
 
-    return entry.flow(
+    return layers.flow(
         data,
         net,
         loss=named(loss),
         train=train,
+        rates=rates,
         t_end=t_end,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,
@@ -236,20 +242,20 @@ def replay(run: Trajectory, **target: float) -> Network:
         from reluflow.engines import descent
 
         return descent.replay(run, **target)
-    from reluflow.engines.flow.replay import replay as replay_flow
+    from reluflow.engines import layers
 
-    return replay_flow(run, **target)
+    return layers.replay(run, **target)
 
 
 def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None) -> Trajectory:
     """Recompute a run at many times in one sweep."""
-    from reluflow.engines.flow.replay import sample as sample_flow
+    from reluflow.engines import layers
 
-    return sample_flow(run, log_times, stop)
+    return layers.sample(run, log_times, stop)
 
 
 def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> float:
     """Logarithm of the largest angle between neurons of a run at time t."""
-    from reluflow.engines.flow import angles
+    from reluflow.engines import layers
 
-    return angles.log_max_angle(run, t, subset)
+    return layers.log_max_angle(run, t, subset)

@@ -103,10 +103,8 @@ def lead(facts: Facts) -> Section:
 def found(facts: Facts) -> Section:
     """The numbers, each with what it means."""
     run = facts.run
-    sure = "" if facts.point.sure else "what looks like "
     parts = [
-        f"Kind of point: {sure}{KINDS[facts.point.kind]}. By a second-order test, "
-        f"{facts.point.text}.",
+        _point_text(facts),
         _norm_text(facts),
         f"Rank: the effective rank of the hidden weights is {effective_rank(run.final):.3g} at the "
         f"end, {effective_rank(run.net):.3g} at the start. {facts.alive} of {run.net.width} "
@@ -114,6 +112,22 @@ def found(facts: Facts) -> Section:
         _last_text(run),
     ]
     return Section("What was found", "\n\n".join(part for part in parts if part))
+
+
+def _point_text(facts: Facts) -> str:
+    """In which kind of point training ended; the test is one of plain training."""
+    words = departure(facts.run)
+    if not words:
+        sure = "" if facts.point.sure else "what looks like "
+        kind = f"Kind of point: {sure}{KINDS[facts.point.kind]}."
+        return f"{kind} By a second-order test, {facts.point.text}."
+    text = f"Kind of point: not tested, because the run is trained with {words}."
+    if facts.run.options.get("train") == "linearised":
+        text += (
+            " Pictures and numbers show the network with the weights of the run; what was trained "
+            "is its tangent at the start, and the losses are those of the tangent."
+        )
+    return text
 
 
 def comparisons(items: Sequence[tuple[LabelledRun, Facts]]) -> tuple[Comparison, ...]:
@@ -168,6 +182,8 @@ def _ending(facts: Facts) -> str:
         return f"separates all {n} points and has reached loss {loss}"
     if run.status is Status.CONVERGED:
         return f"fits all {n} points exactly"
+    if run.status is Status.STATIONARY and departure(run):
+        return f"ends with loss {loss}"
     if run.status is Status.STATIONARY:
         seems = "" if facts.point.sure else "what looks like "
         return f"ends in {seems}{KINDS[facts.point.kind]} with loss {loss}"
