@@ -226,7 +226,7 @@ def check(fields: Fields, arrays: Arrays) -> None:
     if engine == "descent":
         _check_descent(layout, fields, arrays, sizes)
     else:
-        _check_layers(layout, fields["options"], fields["loss"])
+        _check_layers(layout, fields["options"])
 
 
 def versions(provenance: Any) -> dict[str, Any]:
@@ -338,12 +338,10 @@ def _check_events(events: NDArray[Any], sizes: Mapping[str, int]) -> None:
         raise InputError(f"event {int(bad.argmax())} names no neuron, point, kind or time of it")
 
 
-def _check_layers(layout: str, options: Fields, loss: Fields) -> None:
+def _check_layers(layout: str, options: Fields) -> None:
     """What `reluflow.engines.layers` relies on."""
     if (options["train"] in ("output", "linearised")) != (layout == "linear"):
         raise InputError(f"`options.train` is {options['train']!r}, which no run of its form has")
-    if layout == "linear" and loss.get("name") != "square":
-        raise InputError("a model with fixed features has no other loss than the square")
     rates = options.get("rates", [1.0, 1.0])
     if not isinstance(rates, list) or len(rates) != 2:
         raise InputError(f"`options.rates` is {shown(rates)}, not a pair")

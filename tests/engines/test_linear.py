@@ -178,7 +178,7 @@ def test_a_large_network_trains_lazily():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"train": "linearised", "loss": "logistic"}, "closed form, for the square loss"),
+        ({"train": "linearised", "on_interrupt": "sleep"}, "`on_interrupt` is 'sleep'"),
         ({"train": "outputs"}, "Did you mean 'output'"),
         ({"rates": 2.0}, "Give a pair"),
         ({"rates": (1.0, 0.0)}, "must be above 0"),

@@ -165,8 +165,8 @@ def flow(
         The loss; `Square` says with which factor ("1/2n" by name).
     train : "both", "hidden", "output" or "linearised"
         Which layers move; "linearised" trains the tangent of the network at its start, whose
-        outputs are ``run.states["outputs"]``. The last two have fixed features, the square loss
-        and a closed form.
+        outputs are ``run.states["outputs"]``. The last two have fixed features: closed forms for
+        the square loss, a solver of their own for the others.
     rates : pair of float
         How fast hidden and output weights learn.
     t_end : float

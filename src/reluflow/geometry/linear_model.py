@@ -96,6 +96,14 @@ class LinearModel:
             W = W + hidden * z[m:].reshape(W.shape)
         return Network(a, W)
 
+    def modes(self, at: Network) -> Array:
+        """The displacement of weights in the modes: the inverse of ``network(V @ zeta)``."""
+        hidden, output = np.sqrt(self.rates)
+        z = (at.a - self.net.a) / output
+        if self.kind == "linearised":
+            z = np.append(z, (at.W - self.net.W) / hidden)
+        return np.asarray(self.spectrum.V.T @ z)
+
     def predict(self, X: Array, at: Network) -> Array:
         """Outputs of the model, not of the network, at points (n, d) with the weights ``at``."""
         z = X @ self.net.W.T
