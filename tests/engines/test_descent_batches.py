@@ -249,6 +249,7 @@ def test_a_step_that_is_too_long_ends_as_diverged():
         ({"label_noise": 1.0, "seed": 0, "loss": "logistic"}, "labels are -1 and 1"),
         ({"decay": 1.0, "loss": "logistic", "lr": rf.LossBased()}, "blow up"),
         ({"train": "hiden"}, "Did you mean 'hidden'"),
+        ({"train": "linearised"}, "solved without steps"),
         ({"steps": np.inf, "momentum": 0.5, "train": "hidden"}, "no limit can be certified"),
     ],
 )

@@ -204,6 +204,11 @@ def _rule(data: Any, net: Any, lr: Any, loss: Any, train: Any, asked: dict[str, 
             f"`loss` is {loss!r}. Pass losses.Square(), losses.Exponential() or losses.Logistic()."
         )
     loss.check_data(data.X, data.y)
+    if train == "linearised":
+        raise InputError(
+            '`train` is "linearised" with descent. The linearised network is solved without steps: '
+            'use rf.flow(data, net, train="linearised").'
+        )
     train = choice(train, "train", ("both", "hidden", "output"))
     practice = practice_of(data, loss, lr, asked)
     if not isinstance(lr, LossBased):
