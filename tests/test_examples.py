@@ -1,4 +1,4 @@
-"""The examples run as they are: four scripts, and the cells of the notebooks in order."""
+"""The examples run as they are: scripts, and the cells of the notebooks in order."""
 
 import json
 import runpy
@@ -13,6 +13,8 @@ SCRIPTS = {
     "points_on_a_line.py": ("status: stop_loss", "(resolved)"),
     "flow_and_descent.py": ("gap / step", "groups that jump"),
     "best_networks.py": ("largest possible", "descent can stay there"),
+    "label_noise.py": ("without noise", "with noise"),
+    "lazy_and_rich.py": ("functions differ by", "linearised flow: converged"),
 }
 
 

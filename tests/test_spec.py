@@ -229,3 +229,33 @@ def test_there_are_examples_of_each_engine_and_each_source_of_data():
     texts = [path.read_text(encoding="utf-8") for path in EXAMPLES]
     for line in ('name = "descent"', 'name = "flow"', "generator =", "file =", "\nX ="):
         assert any(line in text for text in texts), line
+
+
+PRACTICE = '[engine]\nname = "descent"\nlr = 0.01\nsteps = 20\n'
+
+
+def test_batches_are_drawn_from_the_seed_of_the_document_or_their_own():
+    options = "batch = 2\nmomentum = 0.5\ndecay = 0.1\nlabel_noise = 0.1\n"
+    runs = [spec.parse(f"{DATA}{INIT}{PRACTICE}{options}").start(progress=False) for _ in "ab"]
+    np.testing.assert_array_equal(runs[0].final.W, runs[1].final.W)
+    assert (runs[0].options["batch"], runs[0].options["momentum"]) == (2, 0.5)
+    own = spec.parse(f"{DATA}{INIT}{PRACTICE}{options}seed = 7\n").start(progress=False)
+    assert own.options["seed"] == 7
+    assert runs[0].options["seed"] != 7
+    np.testing.assert_array_equal(own.net.W, runs[0].net.W)
+
+
+def test_batches_with_replacement_are_a_table():
+    text = f"{DATA}{INIT}{PRACTICE}batch = {{ size = 3, replacement = true }}\n"
+    run = spec.parse(text).start(progress=False)
+    assert (run.options["batch"], run.options["replacement"]) == (3, True)
+    with pytest.raises(rf.InputError, match=r"unknown field `sise` - at `\$.engine.batch`"):
+        spec.parse(text.replace("size", "sise"))
+
+
+def test_layers_and_rates_are_fields_of_the_flow():
+    flow = '[engine]\nname = "flow"\n'
+    run = spec.parse(f'{DATA}{INIT}{flow}train = "linearised"\nrates = [1, 2]\n').start()
+    assert (run.options["train"], run.options["rates"]) == ("linearised", [1.0, 2.0])
+    with pytest.raises(rf.InputError, match=r"engine.rates"):
+        spec.parse(f"{DATA}{INIT}{flow}rates = [1.0]\n")

@@ -426,6 +426,48 @@ def test_what_descent_relies_on_is_checked(changes, message, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"stats": {"form": "gram"}}, "'states.dual' is missing"),
+        ({"options": {"batch": 0}}, "`batch` is 0"),
+        ({"options": {"batch": 2}}, "`options.batch` is 2, more than there are points"),
+        ({"options": {"replacement": 1}}, "`replacement` is 1, neither true nor false"),
+        ({"options": {"momentum": 1.0}}, "`momentum` is 1; it must be below 1"),
+        ({"options": {"momentum": 0.0}}, "`states.velocity_a` does not fit the momentum"),
+        ({"options": {"seed": -1}}, "`seed` is -1"),
+        ({"options": {"train": "linearised"}}, "which descent does not have"),
+        ({"arrays": {"states.velocity_W": np.zeros((3, 1, 2))}}, "`states.velocity_W` has shape"),
+    ],
+)
+def test_what_batches_rely_on_is_checked(changes, message, tmp_path):
+    descent_file(tmp_path / "run.rf", steps=5, momentum=0.5, batch=1, seed=0, **changes)
+    with pytest.raises(FileError, match=message):
+        rf.load(tmp_path / "run.rf")
+
+
+@pytest.mark.parametrize(
+    ("options", "arrays", "message"),
+    [
+        ({"train": "both"}, {}, "`options.train` is 'both', which no run of its form has"),
+        ({"rates": [1.0]}, {}, r"`options.rates` is \[1.0\], not a pair"),
+        ({"rates": [1.0, 0.0]}, {}, "`rates` is 0; it must be above 0"),
+        ({}, {"states.outputs": np.zeros((3, 2))}, "`states.outputs` has shape"),
+        ({}, {"states.outputs": np.full((3, 1), 7.0)}, "but its network has"),
+        ({}, {"states.mode": np.full((3, 1, 1), 2, np.int8)}, "`states.mode` is 2"),
+    ],
+)
+def test_what_fixed_features_rely_on_is_checked(options, arrays, message, tmp_path):
+    data = rf.Dataset([[1.0, 0.2, 0.1]], [1.0])
+    net = rf.Network([0.5], [[0.4, 0.3, 0.2]])
+    run = rf.flow(data, net, train="linearised", record=3)
+    manifest, stored = files.decode(run.to_bytes(), None, "run")
+    manifest["fields"]["options"].update(options)
+    files.write(tmp_path / "run.rf", "trajectory", manifest["fields"], {**stored, **arrays})
+    with pytest.raises(FileError, match=message):
+        rf.load(tmp_path / "run.rf")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"stats": {"frozen_from": "x"}}, "`frozen_from` is 'x', not an integer"),
         ({"arrays": {"states.restart_t": np.full(3, 10**9)}}, "`states.restart_t` lies after"),
         ({"arrays": {"states.restart_burst": np.zeros(3, np.int64)}}, "restart_burst` is 0"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reluflow import datasets, densities, errors, losses, networks
 from reluflow._version import __version__
 from reluflow.dataset import Dataset
-from reluflow.engines import LossBased, descend, flow
+from reluflow.engines import Batches, LossBased, batch_of, descend, flow
 from reluflow.errors import InputError
 from reluflow.explore.entry import explore
 from reluflow.network import Network
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reluflow.theory import Paper, Reference
 
 __all__ = [
+    "Batches",
     "Dataset",
     "InputError",
     "LossBased",
@@ -31,6 +32,7 @@ __all__ = [
     "Status",
     "Trajectory",
     "__version__",
+    "batch_of",
     "datasets",
     "densities",
     "descend",

@@ -67,6 +67,7 @@ _RECORDS = {
 _MOVED = {"states.moved": Rule("km", "b1")}
 _LEAST = {"states.least": Rule("k", finite=False, nan=True)}
 _DUAL = {"states.dual": Rule("kmn")}
+_EXPONENT = {"states.exponent": Rule("km", "i8", low=-(2**61), high=2**61)}
 
 ARRAYS: Mapping[str, Mapping[str, Rule]] = {
     "flow": _RECORDS
@@ -77,10 +78,17 @@ ARRAYS: Mapping[str, Mapping[str, Rule]] = {
         "states.still": Rule("kme", required=False),
         "states.still_sigma": Rule("km", nan=True, required=False),
     },
-    "weights": _RECORDS
+    "weights": _RECORDS | _MOVED | _LEAST | _EXPONENT,
+    "linear": _RECORDS
+    | {"states.mode": Rule("kmn", "i1", low=0, high=1), "states.outputs": Rule("kn")},
+    "batches": _RECORDS
     | _MOVED
     | _LEAST
-    | {"states.exponent": Rule("km", "i8", low=-(2**61), high=2**61)},
+    | _EXPONENT
+    | {
+        "states.velocity_a": Rule("km", required=False),
+        "states.velocity_W": Rule("kmd", required=False),
+    },
     "gram": _RECORDS
     | _MOVED
     | _LEAST
@@ -128,11 +136,21 @@ def _count(name: str) -> Check:
     return check
 
 
+def _truth(name: str) -> Check:
+    def check(value: Any) -> bool:
+        if not isinstance(value, bool):
+            raise InputError(f"`{name}` is {shown(value)}, neither true nor false")
+        return value
+
+    return check
+
+
 def _or_none(check: Check) -> Check:
     return lambda value: None if value is None else check(value)
 
 
-_TRAIN: Mapping[str, Check] = {"train": lambda value: choice(value, "train", ("both", "hidden"))}
+_LAYERS = ("both", "hidden", "output", "linearised")
+_TRAIN: Mapping[str, Check] = {"train": lambda value: choice(value, "train", _LAYERS)}
 
 OPTIONS: Mapping[str, Mapping[str, Check]] = {
     "flow": {**_TRAIN, "rtol": _real("rtol", at_least=1e-13, at_most=0.1)},
@@ -142,6 +160,16 @@ OPTIONS: Mapping[str, Mapping[str, Check]] = {
         "alpha": _or_none(_real("alpha", above=0.0)),
         "steps": _real("steps", at_least=0, infinite=True),
     },
+}
+
+# of descent as practised (`reluflow.engines.practice`); plain runs have none of them
+_PRACTICE: Mapping[str, Check] = {
+    "batch": _or_none(lambda value: whole(value, "batch", at_least=1)),
+    "replacement": _truth("replacement"),
+    "momentum": _real("momentum", at_least=0.0, below=1.0),
+    "label_noise": _real("label_noise", at_least=0.0),
+    "decay": _real("decay", at_least=0.0),
+    "seed": lambda value: whole(value, "seed", at_least=0, at_most=2**63 - 1),
 }
 
 _ENDS: Mapping[str, Check] = {
@@ -155,8 +183,10 @@ _COUNTS = {name: _count(name) for name in _COUNTED}
 # what other modules read without asking; the flow has none of the ends
 STATS: Mapping[str, Mapping[str, Check]] = {
     "flow": {},
+    "linear": {},
     "weights": _ENDS,
     "gram": _ENDS,
+    "batches": _ENDS,
     "frozen": {
         **_ENDS,
         "frozen_from": _or_none(_count("frozen_from")),
@@ -195,6 +225,8 @@ def check(fields: Fields, arrays: Arrays) -> None:
     _check_events(arrays["events"], sizes)
     if engine == "descent":
         _check_descent(layout, fields, arrays, sizes)
+    else:
+        _check_layers(layout, fields["options"])
 
 
 def versions(provenance: Any) -> dict[str, Any]:
@@ -221,10 +253,10 @@ def versions(provenance: Any) -> dict[str, Any]:
 def _layout(engine: str, stats: Mapping[str, Any]) -> str:
     """Which arrays the engine restarts from."""
     if engine == "flow":
-        return "flow"
+        return "linear" if stats.get("form") == "linear" else "flow"
     if "form" not in stats:
         raise InputError("`stats.form` is missing")
-    return choice(stats["form"], "stats.form", ("weights", "gram", "frozen"))
+    return choice(stats["form"], "stats.form", ("weights", "gram", "frozen", "batches"))
 
 
 def _check_table(table: Mapping[str, Any], rules: Mapping[str, Check], name: str) -> None:
@@ -306,6 +338,17 @@ def _check_events(events: NDArray[Any], sizes: Mapping[str, int]) -> None:
         raise InputError(f"event {int(bad.argmax())} names no neuron, point, kind or time of it")
 
 
+def _check_layers(layout: str, options: Fields) -> None:
+    """What `reluflow.engines.layers` relies on."""
+    if (options["train"] in ("output", "linearised")) != (layout == "linear"):
+        raise InputError(f"`options.train` is {options['train']!r}, which no run of its form has")
+    rates = options.get("rates", [1.0, 1.0])
+    if not isinstance(rates, list) or len(rates) != 2:
+        raise InputError(f"`options.rates` is {shown(rates)}, not a pair")
+    for rate in rates:
+        number(rate, "rates", above=0.0)
+
+
 def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[str, int]) -> None:
     """What `reluflow.engines.descent` relies on beside the single arrays."""
     options, t = fields["options"], arrays["t"]
@@ -313,8 +356,14 @@ def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[s
     hidden = options["train"] == "hidden"
     if (options["lr"] is None) == (options["alpha"] is None) or (options["alpha"] and square):
         raise InputError("its step is neither a number nor based on a classification loss")
+    if layout == "batches" and "momentum" in options:
+        _check_practice(options, arrays, sizes)
     dual = hidden and sizes["d"] > sizes["n"]
-    if {"gram": dual, "weights": not dual, "frozen": hidden and square}[layout] is False:
+    if options["train"] == "linearised":
+        raise InputError("`options.train` is 'linearised', which descent does not have")
+    plain = options["train"] != "output" and "momentum" not in options
+    fits = {"gram": dual, "weights": not dual, "frozen": hidden and square, "batches": True}
+    if not fits[layout] or plain == (layout == "batches"):
         raise InputError(f"`stats.form` is {layout!r}, which its options never lead to")
     if np.any(t != np.floor(t)) or t[-1] > LAST_ITERATION:
         raise InputError("`t` holds what is no iteration")
@@ -322,3 +371,13 @@ def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[s
         raise InputError(f"`t` ends at {t[-1]:g}, after the last iteration")
     if layout == "frozen" and np.any(arrays["states.restart_t"] > t):
         raise InputError("`states.restart_t` lies after its record")
+
+
+def _check_practice(options: Fields, arrays: Arrays, sizes: Mapping[str, int]) -> None:
+    """What `reluflow.engines.descent_batches` relies on."""
+    _check_table(options, _PRACTICE, "options")
+    if (options["batch"] or 1) > sizes["n"] and not options["replacement"]:
+        raise InputError(f"`options.batch` is {options['batch']}, more than there are points")
+    for name in ("states.velocity_a", "states.velocity_W"):
+        if (name in arrays) != (options["momentum"] > 0.0):
+            raise InputError(f"`{name}` does not fit the momentum {options['momentum']}")

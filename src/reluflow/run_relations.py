@@ -26,9 +26,22 @@ States = Mapping[str, NDArray[Any]]
 
 
 def check(
-    data: Dataset, loss: Loss, states: States, log_loss: Array, *, work: float = WORK
+    data: Dataset,
+    loss: Loss,
+    states: States,
+    log_loss: Array,
+    *,
+    options: Mapping[str, Any],
+    work: float = WORK,
 ) -> None:
-    """Raise `InputError` at the first record whose loss or modes are not those of its network."""
+    """Raise `InputError` at the first record whose loss or modes are not those of its network.
+
+    A linearised network has outputs and patterns of its own: its loss is that of the outputs.
+    """
+    if options["train"] == "linearised":
+        for k, h in enumerate(states["outputs"]):
+            _check_loss(loss, h, data.y, np.abs(h), float(log_loss[k]), k)
+        return
     if "mode" in states:
         _check_dead(states)
     k, m, d = states["W"].shape
@@ -61,18 +74,27 @@ def _check_some(
             _check_loss(loss, h[row], data.y, size[row], float(log_loss[k]), k)
 
 
-def check_start(net: States, states: States, t: Array, *, hidden: bool) -> None:
+def check_start(net: States, states: States, t: Array, *, options: Mapping[str, Any]) -> None:
     """Raise `InputError` if the records of a flow do not come from its start.
 
     The first record is the start, where there is one at time zero. Every neuron keeps the balance
     ``a^2 - |w|^2`` of the start, which the engine takes from there when it goes on; without trained
-    outputs it keeps ``a``.
+    outputs it keeps ``a``, and without trained hidden weights ``w``. Layers with rates of their own
+    keep the balance of the weights divided by the roots of the rates.
     """
+    train = options["train"]
+    if train == "linearised":
+        return
+    hidden = train == "hidden"
+    logs = 0.5 * np.log(np.array(options.get("rates", (1.0, 1.0)), dtype=np.float64))
     with np.errstate(all="ignore"):
-        start, records = _logs(net), _logs(states)
+        start, records = _logs(net, *logs), _logs(states, *logs)
         # shares of the largest size a neuron ever had: what it loses to rounding is of that size
         (a, w), (later_a, later_w) = _shares(start, records)
-        kept = later_a - a if hidden else (later_a**2 - later_w**2) - (a**2 - w**2)
+        if train == "output":
+            kept = later_w - w
+        else:
+            kept = later_a - a if hidden else (later_a**2 - later_w**2) - (a**2 - w**2)
         # logarithms of deep scales are known to their spacing, which is then that of the shares
         depth = np.where(np.isfinite(start[1]), np.abs(start[1]), 0.0)
         loose = TOL + 8.0 * np.spacing(depth)
@@ -93,10 +115,11 @@ def _shares(start: Any, records: Any) -> list[tuple[Array, ...]]:
     return [tuple(np.exp(part - top) for part in parts) for parts in (start, records)]
 
 
-def _logs(arrays: States) -> tuple[Array, Array]:
-    """Logarithms of the sizes of output and hidden weights."""
-    outer = np.log(np.abs(arrays["a"])) + arrays["log_scale_out"]
-    return outer, np.log(np.linalg.norm(arrays["W"], axis=-1)) + arrays["log_scale"]
+def _logs(arrays: States, hidden: float, output: float) -> tuple[Array, Array]:
+    """Logarithms of the sizes of output and hidden weights, divided by factors given as logs."""
+    outer = np.log(np.abs(arrays["a"])) + arrays["log_scale_out"] - output
+    inner = np.log(np.linalg.norm(arrays["W"], axis=-1)) + arrays["log_scale"] - hidden
+    return outer, inner
 
 
 def _check_dead(states: States) -> None:

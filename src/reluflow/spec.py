@@ -21,6 +21,7 @@
     name = "descent"
     lr = 0.1                       # or lr = { alpha = 0.1 } for the loss-based step
     steps = 20000
+    batch = 8                      # optional; or batch = { size = 8, replacement = true }
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 
 from reluflow import files, interrupts, losses, toml
 from reluflow.builders import build_data, build_network
 from reluflow.checks import nearest
 from reluflow.dataset import Dataset
-from reluflow.engines import LossBased, descend, flow, resume
+from reluflow.engines import Batches, LossBased, descend, flow, resume
 from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory
@@ -69,10 +71,16 @@ class RateTable(_Table, frozen=True):
     alpha: Positive = 0.1
 
 
+class BatchTable(_Table, frozen=True):
+    """``batch = { size = ..., replacement = true }``."""
+
+    size: Count
+    replacement: bool = False
+
+
 class _EngineTable(_Table, frozen=True, kw_only=True, tag_field="name"):
     """What both engines take."""
 
-    train: Literal["both", "hidden"] = "both"
     stop_loss: Positive | None = None
     stop_log_loss: float | None = None
     record: Count | list[float] = 200
@@ -84,14 +92,37 @@ class DescentTable(_EngineTable, frozen=True, kw_only=True, tag="descent"):
 
     lr: Positive | RateTable
     steps: Annotated[float, msgspec.Meta(ge=1)]
+    train: Literal["both", "hidden", "output"] = "both"
+    decay: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    batch: Count | BatchTable | None = None
+    momentum: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    label_noise: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+    def options(self, seed: int) -> dict[str, Any]:
+        """The arguments of `reluflow.descend`; without a seed of its own it draws from ``seed``."""
+        found = msgspec.structs.asdict(self)
+        if isinstance(self.lr, RateTable):
+            found["lr"] = LossBased(alpha=self.lr.alpha)
+        if isinstance(self.batch, BatchTable):
+            found["batch"] = Batches(self.batch.size, self.batch.replacement)
+        if self.seed is None:  # streams 0 and 1 are those of data and network
+            found["seed"] = np.random.default_rng([seed, 2])
+        return found
 
 
 class FlowTable(_EngineTable, frozen=True, kw_only=True, tag="flow"):
     """``[engine]`` of `reluflow.flow`."""
 
+    train: Literal["both", "hidden", "output", "linearised"] = "both"
+    rates: tuple[Positive, Positive] = (1.0, 1.0)
     t_end: Positive = inf
     rtol: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-8
     max_events: Count | None = None
+
+    def options(self, seed: int) -> dict[str, Any]:
+        """The arguments of `reluflow.flow`, which draws nothing."""
+        return msgspec.structs.asdict(self)
 
 
 class Document(_Table, frozen=True):
@@ -142,9 +173,8 @@ class Task:
         ``earlier`` is the same run, interrupted: it is gone on with. A signal raises
         `reluflow.interrupts.Interrupted`, also where compiled code would have swallowed it.
         """
-        options = msgspec.structs.asdict(self.engine) | {"loss": self.loss, "progress": progress}
-        if isinstance(self.engine, DescentTable) and isinstance(self.engine.lr, RateTable):
-            options["lr"] = LossBased(alpha=self.engine.lr.alpha)
+        options = self.engine.options(int(self.provenance["seed"]))
+        options |= {"loss": self.loss, "progress": progress}
         with interrupts.deferred():
             if earlier is not None:
                 run = resume(earlier, **options)
@@ -211,6 +241,8 @@ def check(raw: Mapping[str, Any]) -> Document:
         _known(engine, ENGINES[name], "$.engine")
         if isinstance(engine.get("lr"), dict):
             _known(engine["lr"], RateTable, "$.engine.lr")
+        if isinstance(engine.get("batch"), dict):
+            _known(engine["batch"], BatchTable, "$.engine.batch")
     _finite(raw, "$")
     try:
         return msgspec.convert(raw, Document)

@@ -375,10 +375,9 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
     loss = losses.from_dict(fields["loss"])
     loss.check_data(data.X, data.y)
     states = group("states.")
-    run_relations.check(data, loss, states, arrays["log_loss"])
+    run_relations.check(data, loss, states, arrays["log_loss"], options=fields["options"])
     if fields["engine"] == "flow":
-        hidden = fields["options"]["train"] == "hidden"
-        run_relations.check_start(group("net."), states, arrays["t"], hidden=hidden)
+        run_relations.check_start(group("net."), states, arrays["t"], options=fields["options"])
     return Trajectory(
         engine=fields["engine"],
         data=data,

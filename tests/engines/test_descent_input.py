@@ -27,7 +27,7 @@ NET = rf.Network([1.0, -1.0], [[1.0, 0.0], [0.0, 1.0]])
             {"steps": np.inf, "train": "hidden", "loss": rf.losses.Logistic()},
             r'train="hidden" and the logistic loss: no limit can be certified',
         ),
-        ({"train": "output"}, r"`train` is 'output'; it must be one of 'both', 'hidden'"),
+        ({"train": "outer"}, r"`train` is 'outer'; it must be one of 'both', 'hidden', 'output'"),
         (
             {"loss": "squared"},
             r"`loss` is 'squared'; it must be 'square', 'exponential', 'logistic'",

@@ -31,7 +31,7 @@ def test_losses_by_name(name):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("optimizer", "no choice of optimiser: `rf.descend` is plain descent"),
+        ("optimizer", "no choice of optimiser: `rf.descend` is gradient descent"),
         ("adam", "there is no Adam"),
         ("dropout", "there is no dropout"),
         ("layers", "there are no deeper networks: networks have two layers"),

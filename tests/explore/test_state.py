@@ -179,3 +179,15 @@ def test_explore_refuses_what_it_cannot_show():
     with pytest.raises(rf.InputError, match="Pass a Dataset"):
         state_of([[1.0]])
     assert state_of() == presets.first()
+
+
+def test_what_the_explorer_does_not_show_is_refused(tmp_path):
+    data, net = rf.Dataset([[1.0, 0.0]], [1.0]), rf.Network([1.0], [[0.6, 0.8]])
+    run = rf.flow(data, net, train="linearised")
+    with pytest.raises(rf.InputError, match="the network linearised; the explorer shows plain"):
+        documents.from_run(run)
+    text = "[data]\nX = [[1.0, 0.0]]\ny = [1.0]\n[network]\na = [1.0]\nW = [[0.6, 0.8]]\n"
+    for line in ('train = "output"', "rates = [1.0, 2.0]"):
+        (tmp_path / "run.toml").write_text(f'{text}[engine]\nname = "flow"\n{line}\n')
+        with pytest.raises(rf.InputError, match="Leave that out"):
+            documents.from_file(tmp_path / "run.toml")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from reluflow.cli.safe import safe
+from reluflow.departures import departure
 from reluflow.theory.report import Report, number
 from reluflow.theory.subject import branch_text
 from reluflow.theory.verdicts import Verdict
@@ -61,7 +62,8 @@ def rows(
         ("data", f"{run.data.name or 'given'}: {run.data.n} points in {run.data.d} dimensions"),
         ("network", f"{run.net.width} neurons, start at log |theta|^2 = "
                     f"{run.net.log_squared_norm:.6g}"),
-        ("training", f"{run.engine}, {run.loss_function.name} loss"),
+        ("training", ", ".join(filter(None, [run.engine, f"{run.loss_function.name} loss",
+                                            departure(run)]))),
         ("status", f"{run.status}: {run.ending}"),
         (unit, f"{last:.10g}"),
         ("loss", f"{from_log(run.log_loss[0])} -> {from_log(last_log_loss)}"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 # The package of the flow's parts and the function `flow` share a name: importing the package first
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 import reluflow.engines.flow  # noqa: F401
 from reluflow.dataset import Dataset
 from reluflow.engines.options import explained
+from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
 from reluflow.network import Network
@@ -23,7 +25,18 @@ from reluflow.network import Network
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
 
-__all__ = ["LossBased", "descend", "flow", "log_max_angle", "replay", "resume", "sample"]
+__all__ = [
+    "Batch",
+    "Batches",
+    "LossBased",
+    "batch_of",
+    "descend",
+    "flow",
+    "log_max_angle",
+    "replay",
+    "resume",
+    "sample",
+]
 
 
 @explained
@@ -35,13 +48,18 @@ def descend(
     steps: float,
     loss: Loss | str = "square",
     train: str = "both",
+    decay: float = 0.0,
+    batch: int | Batches | None = None,
+    momentum: float = 0.0,
+    label_noise: float = 0.0,
+    seed: int | np.random.Generator | None = None,
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
     record: Any = 200,
     max_seconds: float | None = None,
     progress: bool | None = None,
 ) -> Trajectory:
-    r"""Train by exact full-batch descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
+    r"""Train by exact gradient descent, :math:`\theta \leftarrow \theta - \eta \nabla L`.
 
     Parameters
     ----------
@@ -53,10 +71,22 @@ def descend(
         How many; inf where the limit can be certified (hidden layer only, square loss).
     loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
         The loss; `Square` says with which factor ("1/2n" by name).
-    train : "both" or "hidden"
-        Whether the output weights move too.
+    train : "both", "hidden" or "output"
+        Which layers move.
+    decay : float
+        Weight decay mu: steps follow :math:`\nabla L + \mu \theta`. Losses are those without it.
+    batch : int or Batches, optional
+        Points of a step, in a new random order for each epoch; `Batches` draws with replacement.
+        The gradient of a batch is scaled so that its mean is that of all points.
+    momentum : float
+        Heavy ball: a step adds this share of the step before.
+    label_noise : float
+        Standard deviation of fresh Gaussian noise on the labels of each step (square loss).
+    seed : int or numpy.random.Generator, optional
+        Of batches and noise, which are functions of it and the number of the step.
     stop_loss, stop_log_loss : float, optional
-        End when the loss (its logarithm) is at most this; tested before each update.
+        End when the loss (its logarithm) is at most this; tested before each update, with batches
+        before each epoch.
     record : int or array
         At most so many records, geometric in iterations, or at these iterations exactly.
     max_seconds : float, optional
@@ -79,7 +109,8 @@ def descend(
     Numerics
     --------
     Each neuron carries a power-of-two exponent, so any scale is exact: the run equals one in floats
-    of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise.
+    of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise,
+    with batches and noise too.
     """
     from reluflow.engines import descent
 
@@ -90,6 +121,11 @@ def descend(
         steps=steps,
         loss=named(loss),
         train=train,
+        decay=decay,
+        batch=batch,
+        momentum=momentum,
+        label_noise=label_noise,
+        seed=seed,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,
         record=record,
@@ -105,6 +141,7 @@ def flow(
     *,
     loss: Loss | str = "square",
     train: str = "both",
+    rates: Sequence[float] = (1.0, 1.0),
     t_end: float = float("inf"),
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
@@ -126,8 +163,12 @@ def flow(
         From where, at any scale.
     loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
         The loss; `Square` says with which factor ("1/2n" by name).
-    train : "both" or "hidden"
-        Whether the output weights move too.
+    train : "both", "hidden", "output" or "linearised"
+        Which layers move; "linearised" trains the tangent of the network at its start, whose
+        outputs are ``run.states["outputs"]``. The last two have fixed features: closed forms for
+        the square loss, a solver of their own for the others.
+    rates : pair of float
+        How fast hidden and output weights learn.
     t_end : float
         End time. Without it the run goes to its limit (``converged``, ``stationary``); a
         classification loss has none, and ends at log-loss -1000 unless told otherwise.
@@ -164,13 +205,14 @@ def flow(
     transformations, so balance is kept to rounding. Slides are Filippov solutions. Plateaus and
     tiny starts are closed forms. How it works and when it fails: docs/flow-engine.md.
     """
-    from reluflow.engines.flow import entry
+    from reluflow.engines import layers
 
-    return entry.flow(
+    return layers.flow(
         data,
         net,
         loss=named(loss),
         train=train,
+        rates=rates,
         t_end=t_end,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,
@@ -200,20 +242,20 @@ def replay(run: Trajectory, **target: float) -> Network:
         from reluflow.engines import descent
 
         return descent.replay(run, **target)
-    from reluflow.engines.flow.replay import replay as replay_flow
+    from reluflow.engines import layers
 
-    return replay_flow(run, **target)
+    return layers.replay(run, **target)
 
 
 def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None) -> Trajectory:
     """Recompute a run at many times in one sweep."""
-    from reluflow.engines.flow.replay import sample as sample_flow
+    from reluflow.engines import layers
 
-    return sample_flow(run, log_times, stop)
+    return layers.sample(run, log_times, stop)
 
 
 def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> float:
     """Logarithm of the largest angle between neurons of a run at time t."""
-    from reluflow.engines.flow import angles
+    from reluflow.engines import layers
 
-    return angles.log_max_angle(run, t, subset)
+    return layers.log_max_angle(run, t, subset)

@@ -47,6 +47,23 @@ def saving(seconds: float, save: Save) -> Iterator[None]:
         _saver.reset(token)
 
 
+@contextmanager
+def translated(translate: Callable[[Trajectory], Trajectory]) -> Iterator[None]:
+    """Meanwhile save what ``translate`` makes of the runs that engines offer."""
+    saver = _saver.get()
+    if saver is None:
+        yield
+        return
+    inner = _Saver(saver.seconds, lambda run: saver.save(translate(run)))
+    inner.due = saver.due
+    token = _saver.set(inner)
+    try:
+        yield
+    finally:
+        _saver.reset(token)
+        saver.due = inner.due
+
+
 def offer(so_far: SoFar) -> None:
     """Save the run up to here if it is time to.
 

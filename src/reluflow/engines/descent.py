@@ -1,9 +1,9 @@
-r"""Exact full-batch gradient descent.
+r"""Exact gradient descent.
 
 .. math:: \theta \leftarrow \theta - \eta \nabla L(\theta), \qquad \mathrm{relu}'(0) = 0,
 
-both layers updated from old values, or the hidden layer alone. With the loss-based step the update
-is :math:`\theta + \alpha \sum_i p_i \nabla q_i` (`reluflow.engines.rates.LossBased`).
+both layers updated from old values, or one of them alone. With the loss-based step the update is
+:math:`\theta + \alpha \sum_i p_i \nabla q_i` (`reluflow.engines.rates.LossBased`).
 
 This file checks the arguments, drives a form (`reluflow.engines.descent_forms`) from record to
 record, and says how the run ended. Limits (``steps=inf``) are in `descent_frozen`.
@@ -22,6 +22,7 @@ from reluflow.engines import descent_frozen
 from reluflow.engines.descent_forms import Form, Rule, make_form, saved_rule
 from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
 from reluflow.engines.descent_run import Run
+from reluflow.engines.practice import Batches, practice_of
 from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.rates import LossBased
 from reluflow.errors import InputError
@@ -44,6 +45,11 @@ def descend(
     record: Any,
     max_seconds: float | None,
     progress: bool | None,
+    decay: float = 0.0,
+    batch: int | Batches | None = None,
+    momentum: float = 0.0,
+    label_noise: float = 0.0,
+    seed: Any = None,
     earlier: Trajectory | None = None,
 ) -> Trajectory:
     r"""Train ``net`` on ``data``; arguments and result as in `reluflow.descend`.
@@ -61,8 +67,8 @@ def descend(
         limit is certified.
     loss : Loss
         What is minimised.
-    train : {"both", "hidden"}
-        What is trained; "hidden" keeps output weights.
+    train : {"both", "hidden", "output"}
+        What is trained; "hidden" keeps output weights, "output" hidden ones.
     stop_loss, stop_log_loss : float, optional
         The run ends at the first iteration whose loss is at most this.
     record : int or array
@@ -71,6 +77,8 @@ def descend(
         Time, without that of compilation, after which the run ends with status ``budget``.
     progress : bool, optional
         Whether to show a bar once two seconds have passed; if not said, on a terminal.
+    decay, batch, momentum, label_noise, seed
+        Descent as practised (`reluflow.engines.practice`).
     earlier : Trajectory, optional
         The same run, interrupted: it goes on from there and ends in the same bits.
 
@@ -90,7 +98,14 @@ def descend(
     distinct activation pattern; in Gram form (hidden layer, d > n) O(m n) plus O(n^2) each. See
     ``tests/engines/test_descent.py``.
     """
-    rule = _rule(data, net, lr, loss, train)
+    asked = {
+        "decay": decay,
+        "batch": batch,
+        "momentum": momentum,
+        "label_noise": label_noise,
+        "seed": seed,
+    }
+    rule = _rule(data, net, lr, loss, train, asked)
     limit = number(steps, "steps", at_least=0, infinite=True)
     stop = _stop(stop_loss, stop_log_loss)
     seconds = math.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
@@ -102,8 +117,10 @@ def descend(
         "stop_log_loss": None if math.isnan(stop) else stop,
         "max_seconds": max_seconds,
     }
+    if rule.practice is not None:
+        options |= rule.practice.to_options()
     if math.isinf(limit):
-        if rule.hidden and isinstance(rule.loss, Square):
+        if rule.hidden and rule.is_plain and isinstance(rule.loss, Square):
             wishes = descent_frozen.Wishes(stop, record, seconds, is_shown(progress), earlier)
             return descent_frozen.descend(data, net, rule, options, wishes)
         if math.isnan(stop) and max_seconds is None:
@@ -153,7 +170,7 @@ def _restart(run: Trajectory, form: Form, k: int) -> int:
 
 
 def _first_below(run: Trajectory, form: Form, log_loss: float, end: int) -> Network:
-    # `least` of a record covers the iterations since the one before it
+    # `least` of a record covers the iterations since the one before it; -inf: it is not known
     least = np.append(run.kept["least"], -np.inf)
     for k in np.flatnonzero(least <= log_loss):
         begin = _restart(run, form, int(k) - 1)
@@ -161,16 +178,18 @@ def _first_below(run: Trajectory, form: Form, log_loss: float, end: int) -> Netw
         outcome, *_ = form.advance(begin, stop_at - begin, log_loss, math.inf)
         if outcome == STOPPED:
             return Network.from_arrays(form.record())
+    lowest = min([run.log_loss.min(), *least[np.isfinite(least)]])
+    when = " at the end of an epoch" if run.options.get("batch") else ""
     raise InputError(
-        f"the log-loss of the run never falls to {log_loss:g} (least: "
-        f"{min(run.log_loss.min(), least[:-1].min()):g}). Ask for more, or train longer."
+        f"the log-loss of the run never falls to {log_loss:g}{when} (least: {lowest:g}). Ask for "
+        "more, or train longer."
     )
 
 
 # -------------------------------------------------------------------------------- arguments
 
 
-def _rule(data: Any, net: Any, lr: Any, loss: Any, train: Any) -> Rule:
+def _rule(data: Any, net: Any, lr: Any, loss: Any, train: Any, asked: dict[str, Any]) -> Rule:
     if not isinstance(data, Dataset) or not isinstance(net, Network):
         raise InputError(
             f"descend got ({type(data).__name__}, {type(net).__name__}). Pass a Dataset first and "
@@ -185,15 +204,21 @@ def _rule(data: Any, net: Any, lr: Any, loss: Any, train: Any) -> Rule:
             f"`loss` is {loss!r}. Pass losses.Square(), losses.Exponential() or losses.Logistic()."
         )
     loss.check_data(data.X, data.y)
-    hidden = choice(train, "train", ("both", "hidden")) == "hidden"
+    if train == "linearised":
+        raise InputError(
+            '`train` is "linearised" with descent. The linearised network is solved without steps: '
+            'use rf.flow(data, net, train="linearised").'
+        )
+    train = choice(train, "train", ("both", "hidden", "output"))
+    practice = practice_of(data, loss, lr, asked)
     if not isinstance(lr, LossBased):
-        return Rule(loss, number(lr, "lr", above=0.0), shares=False, hidden=hidden)
+        return Rule(loss, number(lr, "lr", above=0.0), False, train, practice)
     if isinstance(loss, Square):
         raise InputError(
             "`lr` is LossBased with the square loss. Its step grows as margins do, which "
             "regression has not. Pass a number, or use the exponential or logistic loss."
         )
-    return Rule(loss, lr.alpha, shares=True, hidden=hidden)
+    return Rule(loss, lr.alpha, True, train, practice)
 
 
 def _stop(stop_loss: Any, stop_log_loss: Any) -> float:

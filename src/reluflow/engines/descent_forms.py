@@ -1,4 +1,4 @@
-"""The two forms in which a network is trained: by its weights, or by duals of the points.
+"""The forms in which a network is trained: by its weights, by duals of the points, or in batches.
 
 A form holds the running state of one network. It offers:
 
@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.engines.descent_scale import join, power_of_two, split
-from reluflow.errors import InputError
+from reluflow.engines.descent_batches import BatchForm
+from reluflow.engines.descent_scale import as_given, join, plain_weights, power_of_two, split
+from reluflow.engines.practice import Practice, saved_practice
 from reluflow.kernels import descent as weights_kernel
 from reluflow.kernels import descent_gram as gram_kernel
 from reluflow.kernels import descent_patterns as patterns
@@ -39,12 +40,26 @@ _LOSSES = {"square": SQUARE, "exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
 @dataclass(frozen=True)
 class Rule:
-    """How to step: the loss, the step size, whether forces are normalised to shares."""
+    """How to step: the loss, the step size, whether forces are normalised to shares, what moves.
+
+    ``practice`` is None where steps are plain.
+    """
 
     loss: Loss
     lr: float
     shares: bool
-    hidden: bool
+    train: str
+    practice: Practice | None = None
+
+    @property
+    def hidden(self) -> bool:
+        """Whether only the hidden layer moves."""
+        return self.train == "hidden"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is gradient descent on all points, with fixed output weights or none."""
+        return self.practice is None and self.train != "output"
 
     def for_kernel(self, n: int) -> dict[str, Any]:
         """The fields of this rule in a kernel's problem."""
@@ -62,7 +77,8 @@ def saved_rule(run: Trajectory) -> Rule:
     """The rule of a finished run, from its options."""
     shares = run.options["alpha"] is not None
     lr = run.options["alpha"] if shares else run.options["lr"]
-    return Rule(run.loss_function, float(lr), shares, run.options["train"] == "hidden")
+    practice = saved_practice(run.options)
+    return Rule(run.loss_function, float(lr), shares, str(run.options["train"]), practice)
 
 
 class Form(Protocol):
@@ -85,37 +101,12 @@ class Form(Protocol):
 
 
 def make_form(data: Dataset, net: Network, rule: Rule) -> Form:
-    """The cheaper form: duals for the hidden layer alone when d > n, weights otherwise."""
+    """The cheapest form: duals for the hidden layer alone when d > n, weights otherwise."""
+    if not rule.is_plain:
+        return BatchForm(data, net, rule, rule.practice or Practice())
     if rule.hidden and data.d > data.n:
         return GramForm(data, net, rule)
     return WeightForm(data, net, rule)
-
-
-def plain_weights(net: Network) -> tuple[Array, Array]:
-    """``(a, W)`` with scales multiplied in; refused where they leave the range of floats."""
-    with np.errstate(over="ignore", under="ignore"):
-        sizes = {"a": np.exp(net.log_outputs), "W": np.exp(net.log_norms)}
-    for name, size in sizes.items():
-        logs = net.log_outputs if name == "a" else net.log_norms
-        bad = np.flatnonzero(np.isfinite(logs) & ~((size > 1e-250) & (size < 1e250)))
-        if len(bad):
-            raise InputError(
-                f"`{name}` of neuron {bad[0]} has size {size[bad[0]]:g} with its scale. Training "
-                "the hidden layer alone does not commute with scale, so it works on plain numbers "
-                'from 1e-250 to 1e250. Use train="both" or an ordinary scale.'
-            )
-    flat = net.flat()
-    return flat.a, flat.W
-
-
-def _as_given(record: dict[str, NDArray[Any]], net: Network, moved: NDArray[np.bool_]) -> None:
-    """Put the neurons that have not moved back to the split they came with."""
-    still = np.flatnonzero(~moved)
-    for name, given in net.to_arrays().items():
-        if len(still):
-            record[name] = record[name].copy()
-            record[name][still] = given[still]
-    record["moved"] = moved
 
 
 class WeightForm:
@@ -156,7 +147,7 @@ class WeightForm:
         moved = (a * back != a0) | (W * back[:, None] != W0).any(axis=1)
         a, W, log_scale, left = join(a, W, e)
         arrays = {"a": a, "W": W, "log_scale": log_scale, "log_scale_out": log_scale}
-        _as_given(arrays, self._net, moved)
+        as_given(arrays, self._net, moved)
         return arrays | {"exponent": left}
 
     def restore(self, record: Record) -> None:
@@ -247,7 +238,7 @@ class GramForm:
             "log_scale": zero,
             "log_scale_out": zero,
         }
-        _as_given(arrays, self._net, np.any(B != 0.0, axis=1))
+        as_given(arrays, self._net, np.any(B != 0.0, axis=1))
         return arrays
 
     def restore(self, record: Record) -> None:

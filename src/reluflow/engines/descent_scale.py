@@ -8,6 +8,7 @@ ordinary one.
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,33 @@ def join(a: Array, W: Array, e: Indices) -> tuple[Array, Array, Array, Indices]:
         plain_a[far], plain_W[far] = np.ldexp(a[far], -shift), np.ldexp(W[far], -shift[:, None])
         left[far] += shift
     return plain_a, plain_W, left * float(LN2), left
+
+
+def plain_weights(net: Network) -> tuple[Array, Array]:
+    """``(a, W)`` with scales multiplied in; refused where they leave the range of floats."""
+    with np.errstate(over="ignore", under="ignore"):
+        sizes = {"a": np.exp(net.log_outputs), "W": np.exp(net.log_norms)}
+    for name, size in sizes.items():
+        logs = net.log_outputs if name == "a" else net.log_norms
+        bad = np.flatnonzero(np.isfinite(logs) & ~((size > 1e-250) & (size < 1e250)))
+        if len(bad):
+            raise InputError(
+                f"`{name}` of neuron {bad[0]} has size {size[bad[0]]:g} with its scale. Training "
+                "the hidden layer alone does not commute with scale, so it works on plain numbers "
+                'from 1e-250 to 1e250. Use train="both" or an ordinary scale.'
+            )
+    flat = net.flat()
+    return flat.a, flat.W
+
+
+def as_given(record: dict[str, NDArray[Any]], net: Network, moved: NDArray[np.bool_]) -> None:
+    """Put the neurons that have not moved back to the split they came with."""
+    still = np.flatnonzero(~moved)
+    for name, given in net.to_arrays().items():
+        if len(still):
+            record[name] = record[name].copy()
+            record[name][still] = given[still]
+    record["moved"] = moved
 
 
 def power_of_two(e: Indices) -> Array:

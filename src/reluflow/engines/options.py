@@ -14,7 +14,8 @@ from reluflow.wording import cut
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_PLAIN = "`rf.descend` is plain descent, `rf.flow` its limit of small steps"
+_PLAIN = "`rf.descend` is gradient descent, `rf.flow` its limit of small steps"
+_STEPS = "the flow is the limit of small steps on all points"
 _TWO_LAYERS = "networks have two layers: `rf.Network(a, W)`"
 # what users of other libraries ask for: why it is not here, and what is
 ABSENT = {
@@ -23,20 +24,21 @@ ABSENT = {
     "method": f"there is no choice of method: {_PLAIN}",
     "adam": f"there is no Adam: {_PLAIN}",
     "betas": f"there is no Adam: {_PLAIN}",
-    "momentum": f"there is no momentum: {_PLAIN}",
-    "batch": "training is on all points at once",
-    "batch_size": "training is on all points at once",
+    "momentum": f"{_STEPS}; momentum is for `rf.descend`",
+    "batch": f"{_STEPS}; batches are for `rf.descend`",
+    "batch_size": f"{_STEPS}; `batch` of `rf.descend` is the number of points of a step",
+    "label_noise": f"{_STEPS}; noise on labels is for `rf.descend`",
     "dropout": "there is no dropout: every neuron is trained at every step",
-    "decay": "there is no weight decay; the minimum-norm fit is `rf.interpolators.min_norm(data)`",
-    "weight_decay": "there is no weight decay; the minimum-norm fit is "
+    "decay": "weight decay is for `rf.descend`; the minimum-norm fit is "
+    "`rf.interpolators.min_norm(data)`",
+    "weight_decay": "weight decay is `decay` of `rf.descend`; the minimum-norm fit is "
     "`rf.interpolators.min_norm(data)`",
     "depth": f"there are no deeper networks: {_TWO_LAYERS}",
     "layers": f"there are no deeper networks: {_TWO_LAYERS}",
     "activation": f"neurons are ReLU; {_TWO_LAYERS}",
     "width": f"the width is that of the network; {_TWO_LAYERS}",
-    "seed": "training draws nothing; the seed belongs to the data or the network",
-    "epochs": "all points are used in every step; use `steps` of `rf.descend` or `t_end` of "
-    "`rf.flow`",
+    "seed": "the flow draws nothing; the seed belongs to the data or the network",
+    "epochs": "an epoch is n / `batch` steps; use `steps` of `rf.descend` or `t_end` of `rf.flow`",
     "max_iter": "use `steps` of `rf.descend` or `t_end` of `rf.flow`",
     "iterations": "use `steps` of `rf.descend` or `t_end` of `rf.flow`",
     "learning_rate": "the step is `lr` of `rf.descend`; the flow has none",

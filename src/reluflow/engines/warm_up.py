@@ -43,9 +43,10 @@ def classification() -> None:
 
 
 def descent() -> None:
-    """Gradient descent, for weights and in Gram form."""
+    """Gradient descent, for weights, in Gram form and in batches."""
     for train in ("both", "hidden"):
         descend(_points(), _start(), lr=0.1, steps=50, train=train, progress=False)
+    descend(_points(), _start(), lr=0.1, steps=5, batch=2, seed=0, progress=False)
     rng = np.random.default_rng(0)
     wide = Dataset(rng.normal(size=(3, 9)), rng.normal(size=3))
     net = Network(np.ones(4), 0.1 * rng.normal(size=(4, 9)))

@@ -11,6 +11,7 @@ import numpy as np
 
 from reluflow import spec
 from reluflow.dataset import Dataset
+from reluflow.departures import departure
 from reluflow.errors import InputError
 from reluflow.explore.state import DEFAULT_STOP, MAX_POINTS, Drawn, State, mantissas, of_values
 from reluflow.losses import Square
@@ -125,6 +126,11 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
             'the file asks for gradient descent; the explorer shows the flow. Set name = "flow" '
             "under [engine], without lr and steps."
         )
+    if task.engine.train not in ("both", "hidden") or task.engine.rates != (1.0, 1.0):
+        raise InputError(
+            f'the file trains "{task.engine.train}" at the rates {list(task.engine.rates)}; the '
+            "explorer shows both layers or the hidden one, at rates 1 and 1. Leave that out."
+        )
     table, engine = raw["network"], task.engine
     stop = engine.stop_log_loss
     if engine.stop_loss is not None:
@@ -152,6 +158,12 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
 
 def from_run(run: Trajectory) -> State:
     """The state that a computed run started from."""
+    words = departure(run)
+    if words:
+        raise InputError(
+            f"the run is trained with {words}; the explorer shows plain flow. Pass its data and "
+            "its network instead."
+        )
     settings: dict[str, Any] = {
         "loss": run.loss_function.name,
         "train": str(run.options["train"]),

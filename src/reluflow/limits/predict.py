@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reluflow.dataset import Dataset
+from reluflow.departures import departure
 from reluflow.limits import hypotheses
 from reluflow.losses import Loss, named
 from reluflow.network import Network
+
+if TYPE_CHECKING:
+    from reluflow.trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,23 @@ class Prediction:
         from reluflow import summaries
 
         return summaries.prediction(self)
+
+
+def predict_end(run: Trajectory) -> Prediction:
+    """`predict` for the problem of a run; nothing where the run is not plain training.
+
+    Examples
+    --------
+    >>> import reluflow as rf
+    >>> data, net = rf.Dataset([[1.0]], [4.0]), rf.Network([0.5], [[0.5]])
+    >>> predict_end(rf.descend(data, net, lr=0.1, steps=3, momentum=0.9)).reason
+    'the run is trained with momentum 0.9; limits are known for plain training.'
+    """
+    words = departure(run)
+    if words:
+        reason = f"the run is trained with {words}; limits are known for plain training."
+        return Prediction(None, reason, None)
+    return predict(run.data, run.net, loss=run.loss_function)
 
 
 def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Prediction:

@@ -266,9 +266,9 @@ def _check_run(run: Any) -> Trajectory:
 def _limit(run: Trajectory, predicted: Any) -> Network | None:
     """The network of a prediction, given in any of the ways a caller may have it."""
     if predicted is True:
-        from reluflow.limits import predict
+        from reluflow.limits import predict_end
 
-        predicted = predict(run.data, run.net, loss=run.loss_function)
+        predicted = predict_end(run)
     if predicted is None or predicted is False or isinstance(predicted, Network):
         return predicted or None
     found: Network | None = predicted.network
@@ -298,10 +298,10 @@ def _least(run: Trajectory, least: Any) -> tuple[Network | None, str]:
 
 def _staircase(run: Trajectory, predicted: Any) -> tuple[Layer, ...]:
     """Plateaus at the jump times of theory; otherwise the loss of the limit, if it has one."""
-    from reluflow.limits import predict
+    from reluflow.limits import predict_end
 
     if predicted is True:
-        predicted = predict(run.data, run.net, loss=run.loss_function)
+        predicted = predict_end(run)
     detail: Any = getattr(predicted, "detail", None)
     if hasattr(detail, "sharp_times") and hasattr(detail, "losses"):
         jumps = np.array(detail.sharp_times(float(run.net.log_norms.max())))

@@ -106,7 +106,7 @@ def _own(runs: Sequence[LabelledRun], facts: Sequence[own.Facts]) -> Findings:
     from reluflow import limits
 
     first = runs[0].run
-    prediction = limits.predict(first.data, first.net, loss=first.loss_function)
+    prediction = limits.predict_end(first)
     sections = (
         own.lead(facts[0]),
         own.found(facts[0]),

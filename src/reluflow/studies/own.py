@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow.departures import departure
 from reluflow.errors import ReluflowError
 from reluflow.figures import Axis, Figure, Frame, Layer, Panel
 from reluflow.geometry import (
@@ -60,10 +61,10 @@ class Facts:
 
 def facts_of(run: Trajectory) -> Facts:
     """Measure a run."""
-    from reluflow.limits import predict
+    from reluflow.limits import predict_end
 
     active = run.active(-1)
-    prediction = predict(run.data, run.net, loss=run.loss_function)
+    prediction = predict_end(run)
     return Facts(
         run=run,
         point=stationary_point(run.data, run.final, loss=run.loss_function, active=active),
@@ -78,6 +79,8 @@ def answer(facts: Facts) -> str:
     """One sentence: how it ended, how large it is, what is left of the network."""
     run = facts.run
     who = "Gradient flow" if run.engine == "flow" else "Gradient descent"
+    words = departure(run)
+    who += f" ({words})" if words else ""
     left = (
         f"{facts.alive} of {run.net.width} neurons are active at the end, along "
         f"{facts.directions} direction{'s' if facts.directions != 1 else ''}"
@@ -107,10 +110,8 @@ def lead(facts: Facts) -> Section:
 def found(facts: Facts) -> Section:
     """The numbers, each with what it means."""
     run = facts.run
-    sure = "" if facts.point.sure else "what looks like "
     parts = [
-        f"Kind of point: {sure}{KINDS[facts.point.kind]}. By a second-order test, "
-        f"{facts.point.text}.",
+        _point_text(facts),
         _norm_text(facts),
         f"Rank: the effective rank of the hidden weights is {effective_rank(run.final):.3g} at the "
         f"end, {effective_rank(run.net):.3g} at the start. {facts.alive} of {run.net.width} "
@@ -119,6 +120,22 @@ def found(facts: Facts) -> Section:
         _last_text(run),
     ]
     return Section("What was found", "\n\n".join(part for part in parts if part))
+
+
+def _point_text(facts: Facts) -> str:
+    """In which kind of point training ended; the test is one of plain training."""
+    words = departure(facts.run)
+    if not words:
+        sure = "" if facts.point.sure else "what looks like "
+        kind = f"Kind of point: {sure}{KINDS[facts.point.kind]}."
+        return f"{kind} By a second-order test, {facts.point.text}."
+    text = f"Kind of point: not tested, because the run is trained with {words}."
+    if facts.run.options.get("train") == "linearised":
+        text += (
+            " Pictures and numbers show the network with the weights of the run; what was trained "
+            "is its tangent at the start, and the losses are those of the tangent."
+        )
+    return text
 
 
 def comparisons(items: Sequence[tuple[LabelledRun, Facts]]) -> tuple[Comparison, ...]:
@@ -173,6 +190,8 @@ def _ending(facts: Facts) -> str:
         return f"separates all {n} points and has reached loss {loss}"
     if run.status is Status.CONVERGED:
         return f"fits all {n} points exactly"
+    if run.status is Status.STATIONARY and departure(run):
+        return f"ends with loss {loss}"
     if run.status is Status.STATIONARY:
         seems = "" if facts.point.sure else "what looks like "
         return f"ends in {seems}{KINDS[facts.point.kind]} with loss {loss}"

@@ -90,7 +90,7 @@ def distance_to_predicted(run: Trajectory) -> float:
     """Distance of the weights to the predicted limit; nan where no limit theorem applies."""
     from reluflow import limits
 
-    limit = limits.predict(run.data, run.net, loss=run.loss_function).network
+    limit = limits.predict_end(run).network
     if limit is None or limit.width != run.final.width:
         return math.nan
     ends = run.final

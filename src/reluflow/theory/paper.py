@@ -20,6 +20,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reluflow.checks import nearest
+from reluflow.departures import departure
 from reluflow.errors import InputError
 from reluflow.theory.case import Case
 from reluflow.theory.contract import Comparison, Findings, LabelledRun, Recipe, Section
@@ -341,7 +342,7 @@ class Paper:
 
     def recognises(self, run: Trajectory) -> str | None:
         """Why a run is in the setting of the paper; None if it is not."""
-        return self._setting(run)
+        return None if departure(run) else self._setting(run)
 
     def example(self, subject: F) -> F:
         """Decorate a function that makes a good subject: the claims hold on it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reluflow.dataset import Dataset
+from reluflow.departures import departure
 from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.theory.verdicts import NotApplicable, Unresolved
@@ -90,6 +91,13 @@ def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = N
     Subject
         The runs, and the data and networks they share.
     """
+    for k, run in enumerate([given] if isinstance(given, Trajectory) else _sequence(given)):
+        words = departure(run) if isinstance(run, Trajectory) else ""
+        if words:
+            raise InputError(
+                f"run {k} is trained with {words}. The claims are about plain gradient flow and "
+                "descent on all points. Train without, or check the pair (data, net)."
+            )
     if isinstance(given, Trajectory):
         return Subject(given.data, given.net, (given,), engines, drawer)
     if isinstance(given, Sequence) and len(given) > 0:
@@ -107,6 +115,10 @@ def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = N
         f"the subject is a {type(given).__name__}. There is nothing to check in it. Pass a "
         "Trajectory, a list of them, or a pair (data, net)."
     )
+
+
+def _sequence(given: object) -> Sequence[object]:
+    return given if isinstance(given, Sequence) else ()
 
 
 def untrusted(runs: Sequence[Trajectory]) -> list[str]:
