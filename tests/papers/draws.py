@@ -6,7 +6,8 @@
 
 Every subject is a line of the file: its seed, what it is, its time, and the rows that are not PASS.
 Subjects are judged in a process of their own, which ends where one takes too much processor time:
-the line then says so. What the file has is not repeated. ``--seed 7 --only highdim`` shows one subject.
+the line then says so. What the file has is not repeated. ``--seed 7 --only highdim`` shows one
+subject.
 """
 
 from __future__ import annotations
@@ -273,7 +274,7 @@ def judged(name, seed):
 
 def _work(name, pipe, limit_s):
     while (seed := pipe.recv()) is not None:
-        # The system ends the process at SIGPROF, compiled code or not; a loaded machine matters not.
+        # at SIGPROF the system ends the process, compiled code or not, loaded machine or not
         signal.setitimer(signal.ITIMER_PROF, limit_s)
         try:
             line = judged(name, seed)
@@ -363,7 +364,9 @@ def main():
     parser.add_argument("--only", choices=DRAWS, action="append")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="processor seconds for a subject")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="processor seconds for a subject"
+    )
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     names = asked.only or list(DRAWS)

@@ -46,14 +46,13 @@ def agreement(descent: Sequence[Result], flow: Sequence[Result]) -> Expectation:
 
 
 def bands_by_size(
-    group: Mapping[int, list[Result]], name: str, only: str | None = None
+    group: Mapping[int, list[Result]], name: str
 ) -> tuple[Array, Array, Array, Array]:
     """Sizes, least, mean and largest of a value over the runs of each size."""
     rows = []
     for size, found in sorted(group.items()):
-        values = [r.values[name] for r in found if only is None or r.values[only]]
-        if values:
-            rows.append((size, min(values), float(np.mean(values)), max(values)))
+        values = [r.values[name] for r in found]
+        rows.append((size, min(values), float(np.mean(values)), max(values)))
     table = np.array(rows, dtype=float).reshape(-1, 4)
     return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
 
