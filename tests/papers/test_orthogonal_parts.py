@@ -54,6 +54,18 @@ def test_the_union_bound_lies_below_the_exact_value(positive, negative, m, match
     assert float(exact) <= probability.coverage(positive, negative, m, matched=matched) + 1e-12
 
 
+@given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 10), st.booleans())
+@settings(max_examples=40)
+def test_the_two_halves_enclose_the_exact_value(positive, negative, m, matched):
+    if positive + negative == 0 or (matched and min(positive, negative) > 0):
+        return
+    exact = float(probability.exact_probability(positive, negative, m, matched=matched))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probability, "LARGEST_EXACT", 0)
+        low, high = probability.enclosed(positive, negative, m, matched=matched)
+    assert low - 1e-12 <= exact <= high + 1e-12
+
+
 def test_failure_probability_has_the_values_of_the_specification():
     assert probability.failure_probability(1024, 40) == pytest.approx(0.08, abs=0.01)
     assert probability.failure_probability(16384, 40) < 1e-15

@@ -6,7 +6,7 @@ They are statements about :math:`t \to \infty`, judged by their trend over decad
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -45,11 +45,16 @@ SLOW = 0.05  # one that moves less, but not less than before, may arrive later
 )
 def alignment(case: Univariate) -> Finding:
     """A certified positive loss contradicts it; so does a direction that keeps moving."""
-    found = _aligned(case)
+    return _decided_later(case, _aligned)
+
+
+def _decided_later(case: Univariate, judge: Callable[[Univariate], Finding]) -> Finding:
+    """The finding on the run, or, as long as it is open, on the run continued."""
+    found = judge(case)
     for run in _later_runs(case):
         if verdict_of(found) is not Verdict.UNRESOLVED:
             break
-        found = _aligned(case.on(run))
+        found = judge(case.on(run))
     return found
 
 
@@ -106,6 +111,10 @@ def _settles(case: Univariate) -> Finding:
 )
 def kkt_residual(case: Univariate) -> Finding:
     """The larger of stationarity and slackness, both relative, by the trend over decades."""
+    return _decided_later(case, _kkt_falls)
+
+
+def _kkt_falls(case: Univariate) -> Finding:
     return falls(case, lambda net: _residual(kkt(case.data, net)), error=1e-9)
 
 
