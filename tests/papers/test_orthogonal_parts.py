@@ -18,6 +18,12 @@ from reluflow.papers.orthogonal.exact import boost, one_neuron
 from .orthogonal_problems import prepared, proper
 
 
+def draw_masks(y_signs, m, rng):
+    """One random start as sign-matched masks (m, n) and signs (m,)."""
+    signs = rng.choice([-1.0, 1.0], size=m)
+    return (rng.random((m, len(y_signs))) < 0.5) & (signs[:, None] * y_signs > 0.0), signs
+
+
 def enumerated(y_signs, m, matched):
     """Probability of A4(i) and of coverage by listing every start."""
     n, proper_count, covered, total = len(y_signs), 0, 0, 0
@@ -78,7 +84,7 @@ def test_failure_probability_has_the_values_of_the_specification():
 def test_the_norm_never_exceeds_the_bound_of_its_unfitted_sets(seed, n, m):
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(n) * np.exp(2 * rng.standard_normal(n))
-    masks, signs = probability.draw_masks(np.sign(y), m, rng, matched=False)
+    masks, signs = draw_masks(np.sign(y), m, rng)
     process = saddle_to_saddle_from_masks(masks, signs, y)
     assert process.squared_norm <= probability.set_bound(process) * (1 + 1e-12)
 

@@ -107,15 +107,6 @@ def enclosed(positive: int, negative: int, m: int, *, matched: bool) -> tuple[fl
     return max(covers + differ - 1.0, 0.0), min(covers, differ)
 
 
-def draw_masks(
-    y_signs: NDArray[np.float64], m: int, rng: np.random.Generator, *, matched: bool
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """One random start as sign-matched masks (m, n) and signs (m,)."""
-    signs = np.full(m, y_signs[0]) if matched else rng.choice([-1.0, 1.0], size=m)
-    active = rng.random((m, len(y_signs))) < 0.5
-    return active & (signs[:, None] * y_signs > 0.0), signs
-
-
 def is_proper(masks: NDArray[np.bool_], signs: NDArray[np.float64]) -> bool:
     """No zero row, no zero column, no repeated column of the paper's matrix (masks transposed)."""
     if not (masks.any(axis=0).all() and masks.any(axis=1).all()):

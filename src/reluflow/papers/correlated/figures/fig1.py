@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
+from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.figures.tables import (
-    DASHES,
     columns,
     distinct,
     point,
@@ -20,6 +20,7 @@ from reluflow.papers.correlated.figures.tables import (
 )
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
+from reluflow.theory.fits import line
 
 DIMENSIONS = {"quick": (4, 16, 64), "full": (4, 16, 64, 256, 1024)}
 TRIALS = {"quick": 3, "full": 5}
@@ -133,7 +134,7 @@ def expectations(results: Sequence[Result]) -> Iterator[Expectation]:
     for group in trials(results):
         if len(tail := _tail(group)) >= 3:
             x = [_log_scale(r) for r in tail]
-            slopes.append(float(np.polyfit(x, [r.values["log_angle"] for r in tail], 1)[0]))
+            slopes.append(line(x, [r.values["log_angle"] for r in tail]).slope)
         ratios += [
             r.values["log_angle"] - _closed_form(r) for r in group if _closed_form(r) < CLOSE
         ]
@@ -212,7 +213,7 @@ def draw_mean(results: Sequence[Result]) -> Reproduction:
         tail = [r for r in _tail(group) if r.values["mean_angle"] > 1e-12]
         if len(tail) >= 3:
             y = [math.log(r.values["mean_angle"]) for r in tail]
-            slopes.append(float(np.polyfit([_log_scale(r) for r in tail], y, 1)[0]))
+            slopes.append(line([_log_scale(r) for r in tail], y).slope)
     expected = Expectation(
         f"log-log slope of the mean below one degree: worst of {len(slopes)} draws",
         max(slopes, key=lambda s: abs(s - 1.0)) if slopes else math.nan,

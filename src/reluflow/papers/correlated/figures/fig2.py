@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel
-from reluflow.papers.correlated.figures.tables import DASHES, distinct, point, where
+from reluflow.figures.description import DASHES
+from reluflow.papers.correlated.figures.tables import distinct, point, where
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
+from reluflow.theory.fits import line
 
 POWERS = {"quick": (-2, -4, -6, -8), "full": tuple(range(-2, -9, -1))}
 PANELS = (("centred", 200), ("uncentred", 25))
@@ -125,9 +127,7 @@ def _final_rate(result: Result) -> float:
     """Decay of the loss over its last two decades."""
     logs, iterations = result.arrays["log_loss"], result.arrays["iterations"]
     late = logs <= logs[-1] + 2 * math.log(10.0)
-    if late.sum() < 2:
-        return math.nan
-    return float(-np.polyfit(iterations[late], logs[late], 1)[0])
+    return -line(iterations[late], logs[late]).slope
 
 
 RECIPES = [

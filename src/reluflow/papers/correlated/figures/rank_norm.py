@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Heat, Layer, Line, Panel, Rule
-from reluflow.papers.correlated.figures.tables import DASHES, columns, distinct, point, where
+from reluflow.figures.description import DASHES
+from reluflow.papers.correlated.figures.tables import columns, distinct, point, where
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
-from reluflow.figures.description import Marker
+from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.correlated.figures.tables import (
-    DASHES,
     columns,
     distinct,
     point,
@@ -28,7 +27,6 @@ TRIALS = {"quick": 20, "full": 100}
 WIDTH = 50
 ALIGNED = math.log(math.radians(5.0))
 FITTED = math.log(1e-12)
-MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond")
 SOURCE = "open question of arXiv 2306.06479, section 9"
 
 

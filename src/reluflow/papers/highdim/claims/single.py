@@ -6,8 +6,8 @@ import numpy as np
 
 from reluflow.papers.highdim import minimum
 from reluflow.papers.highdim.case import HighDim
-from reluflow.papers.highdim.claims import THEOREM, concluded
-from reluflow.papers.highdim.gram import Pattern, limit_by_owner, residual
+from reluflow.papers.highdim.claims import THEOREM, concluded, one_step
+from reluflow.papers.highdim.gram import Pattern, residual
 from reluflow.papers.highdim.lemmas import invariant
 from reluflow.papers.highdim.paper import paper
 from reluflow.theory.verdicts import Finding, at_least, at_most, together
@@ -77,16 +77,10 @@ def hd12(case: HighDim) -> Finding:
 )
 def hd13(case: HighDim) -> Finding:
     """Change at iteration 1 only; closed form; inactive elsewhere; least risk."""
-    own = case.own[0]
-    B = limit_by_owner(case.G, case.y, case.s, case.P0, case.B0, case.eta, case.own)
-    closed = case.apart + B @ case.data.X
-    gap = float(np.linalg.norm(case.W_inf - closed) / np.linalg.norm(closed))
+    own, (facts, gap) = case.own[0], one_step(case, case.own)
     r = residual(case.s, case.P_inf, case.y)
     least = 0.5 * float((case.y[~own] ** 2).sum())
-    facts = {
-        "all changes come with the first step": case.limit.stats["last_change"] <= 1,
-        "the pattern is certified to stay": case.limit.stats["frozen_from"] is not None,
-        "active exactly on points of its sign": bool((case.active_inf[0] == own).all()),
+    facts |= {
         "inactive strictly": _strictly_off(case, ~own),
         "the risk is the least possible": abs(0.5 * float(r @ r) - least)
         <= 1e-9 * 0.5 * float(case.y @ case.y),

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel, Points
-from reluflow.figures.description import Layer, Marker
+from reluflow.figures.description import MARKERS, Layer
 from reluflow.papers.orthogonal.figures.training import by_seed, figure_name, points
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
 
-MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cross")
 ONE = 1.0 + 1e-9  # a cosine, rounded
 TITLES = (
     "start",

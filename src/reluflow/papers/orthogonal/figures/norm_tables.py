@@ -68,11 +68,6 @@ def size_ticks(sizes: Array) -> tuple[tuple[float, str], ...]:
     return tuple((float(size), f"{size:.0f}") for size in sizes[:: 2 if len(sizes) > 5 else 1])
 
 
-def log_slope(x: Array, y: Array) -> float:
-    """Slope of a straight line through logarithms; nan for a single point."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
-
-
 def run_table(results: Sequence[Result]) -> dict[str, list[Any]]:
     """The columns of the figure's CSV file."""
     names = ("n", "m", "init", "lambda0", "lr")

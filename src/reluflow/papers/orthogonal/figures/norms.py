@@ -14,7 +14,6 @@ from reluflow.papers.orthogonal.figures.norm_tables import (
     bands_by_size,
     by_engine,
     flow_points,
-    log_slope,
     means_by_size,
     run_table,
     size_ticks,
@@ -23,6 +22,7 @@ from reluflow.papers.orthogonal.figures.norm_tables import (
 from reluflow.papers.orthogonal.figures.problems import width_for
 from reluflow.sweeps import Point, Result, seeded
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import slope
 
 MEASURES = "reluflow.papers.orthogonal.figures.measures"
 RUNS = 3
@@ -134,10 +134,10 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
     )
     group = by_scale[largest]
     shape = (
-        Expectation("slope of the optimum", log_slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
+        Expectation("slope of the optimum", slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
         Expectation(
             "slope of the norm reached",
-            log_slope(*means_by_size(group, "squared_norm")),
+            slope(*means_by_size(group, "squared_norm")),
             0.45,
             0.67,
             "Fig. 5 of the paper (0.5 to 0.62, with 0.05 for label noise)",

@@ -10,13 +10,13 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
-from reluflow.figures.description import Dash
+from reluflow.figures.description import DASHES
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 
 TASK = "reluflow.papers.orthogonal.figures.staircase:staircase"
 LOG_INVERSE_SCALE = 200.0 * float(np.log(10.0))
-DASHES: tuple[Dash, ...] = ("solid", "dot", "dashdot")  # dash is for predictions
+TRAINED = tuple(dash for dash in DASHES if dash != "dash")  # which is for predictions
 
 
 def points(size: Size, seed: int) -> list[Point]:
@@ -128,7 +128,7 @@ def norm_lines(arrays: Any, epochs: Array, *, logs: bool) -> tuple[Line, ...]:
             values[:, j],
             label=f"jumps {_ordinal(int(order[j]))}" if order[j] >= 0 else "never jumps",
             colour=k % 7,
-            dash=DASHES[k % 3],
+            dash=TRAINED[k % 3],
         )
         for k, j in enumerate(np.argsort(np.where(order < 0, 99, order), kind="stable"))
     )
