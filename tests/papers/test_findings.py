@@ -291,7 +291,7 @@ ADDED = {
     "univariate": "U25",  # Theorem 2.3
     "correlated": "S3 S4 T6c T9 B3 T8d T8e",
     "highdim": "HD-34 HD-36 HD-37",  # Lemmas 7 and 8, probabilities; 9, 10, 12 are in 14, 23, 25
-    "orthogonal": "O31 O32 O33 O34",
+    "orthogonal": "O31 O32 O33 O34 O35",
 }
 
 

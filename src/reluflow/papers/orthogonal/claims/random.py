@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.limits import SaddleToSaddle, saddle_to_saddle_from_masks
-from reluflow.limits.jumps import failures
+from reluflow.limits import SaddleToSaddle, hypotheses, saddle_to_saddle_from_masks
 from reluflow.network import Network
 from reluflow.papers.orthogonal import probability
 from reluflow.papers.orthogonal.case import Orthogonal
@@ -131,7 +130,10 @@ def masks_of(data: Dataset, net: Network) -> tuple[NDArray[np.bool_], Array]:
 
 def _process(case: Orthogonal, data: Dataset, net: Network) -> SaddleToSaddle:
     """The jump process of a draw; its masks say all but the constants of sharp times."""
-    if reasons := failures(data, net):
+    reasons = hypotheses.imbalance(net)
+    if not np.array_equal(data.X, case.subject.data.X):  # those are A1's business
+        reasons += hypotheses.not_orthonormal(data, net)
+    if reasons:
         raise NotApplicable(f"a draw of the generator is outside the theory: {reasons[0]}")
     return saddle_to_saddle_from_masks(*masks_of(data, net), data.y, kappa=case.kappa)
 
