@@ -86,7 +86,7 @@ def test_mismatched_sizes_are_refused():
 
 
 def counterexample():
-    """V9: the light point is switched off while the heavy ones are fitted, so rank 1 is not found.
+    """The light point is switched off while the heavy ones are fitted, so rank 1 is not found.
 
     The light point has a positive product with both heavy ones and with the teacher, and a negative
     one with the teacher's projection on their span.
@@ -99,7 +99,7 @@ def counterexample():
     return rf.Dataset(X, X @ v, teacher=v), Q @ (Q.T @ v)
 
 
-def test_positive_products_do_not_suffice_beyond_a_quarter_of_pi():
+def test_v9_positive_products_do_not_suffice_beyond_a_quarter_of_pi():
     data, seen = counterexample()
     assert data.gram.min() > 0.0
     assert seen @ data.X[2] < 0.0
@@ -116,7 +116,7 @@ def test_positive_products_do_not_suffice_beyond_a_quarter_of_pi():
     assert elsewhere or np.linalg.matrix_rank(large, tol=1e-3) > 1
 
 
-def test_a_limit_of_the_square_loss_is_not_stated_for_another():
+def test_v10_a_limit_of_the_square_loss_is_not_stated_for_another():
     data = rf.Dataset(np.eye(3), [1.0, -1.0, 1.0])
     net = balanced(1, 20, 3)
     assert rf.limits.predict(data, net).method == "saddle_to_saddle"
@@ -142,8 +142,8 @@ def test_separable_classes_get_two_hard_margin_vectors():
     assert rf.geometry.margin(data, run.final) == pytest.approx(best, rel=2e-3)
 
 
-def test_near_orthonormal_points_are_judged_by_the_scale():
-    """V1: at scale 1e-100 a deviation of 6e-11 revives points; the flow ends elsewhere."""
+def test_v1_near_orthonormal_points_are_judged_by_the_scale():
+    """At scale 1e-100 a deviation of 6e-11 revives points; the flow ends elsewhere."""
     X = np.eye(4) + 6e-11 * (np.ones((4, 4)) - np.eye(4))
     data = rf.Dataset(X, [1.0, 1.4, 0.6, -0.8])
     net = rf.networks.balanced(4, 8, directions="sphere", seed=5)

@@ -5,8 +5,9 @@
     python -m tests.papers.draws --out draws.jsonl --table          what has been found
 
 Every subject is a line of the file: its seed, what it is, its time, and the rows that are not PASS.
-Subjects are judged in a process of their own, which is killed where one takes too long: the line
-then says so. What the file has is not repeated. ``--seed 7 --only highdim`` shows one subject.
+Subjects are judged in a process of their own, which ends where one takes too much processor time:
+the line then says so. What the file has is not repeated. ``--seed 7 --only highdim`` shows one
+subject.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import time
 import traceback
 from collections import Counter
@@ -270,8 +272,10 @@ def judged(name, seed):
     }
 
 
-def _work(name, pipe):
+def _work(name, pipe, limit_s):
     while (seed := pipe.recv()) is not None:
+        # at SIGPROF the system ends the process, compiled code or not, loaded machine or not
+        signal.setitimer(signal.ITIMER_PROF, limit_s)
         try:
             line = judged(name, seed)
         except Exception:
@@ -280,30 +284,29 @@ def _work(name, pipe):
 
 
 class Worker:
-    """A process that judges subjects of one paper, made anew after one that had to be killed."""
+    """A process that judges subjects of one paper, made anew after one that took too long."""
 
-    def __init__(self, name):
-        self.name, self.process = name, None
+    def __init__(self, name, limit_s):
+        self.name, self.limit_s, self.process = name, limit_s, None
 
-    def ask(self, seed, limit_s):
+    def ask(self, seed):
         """The line of a subject, or one that says that it took too long."""
         if self.process is None:
             self.pipe, other = multiprocessing.Pipe()
             context = multiprocessing.get_context("spawn")
-            self.process = context.Process(target=_work, args=(self.name, other), daemon=True)
+            self.process = context.Process(
+                target=_work, args=(self.name, other, self.limit_s), daemon=True
+            )
             self.process.start()
             other.close()
         self.pipe.send(seed)
-        if self.pipe.poll(limit_s):
-            try:
-                return self.pipe.recv()
-            except EOFError:
-                found = {"error": "the process died"}
-        else:
-            found = {"timeout": limit_s}
-        self.process.kill()  # compiled code does not listen to SIGTERM
-        self.process.join()
+        try:
+            return self.pipe.recv()
+        except EOFError:
+            self.process.join()
+        late = self.process.exitcode == -signal.SIGPROF
         self.process = None
+        found = {"timeout": self.limit_s} if late else {"error": "the process died"}
         return {"paper": self.name, "seed": seed, **found}
 
     def close(self):
@@ -316,11 +319,11 @@ class Worker:
 def campaign(out, names, seeds, limit_s=LIMIT_S):
     """Judge what the file does not have yet, papers in turn, so that all advance alike."""
     done = {(line["paper"], line["seed"]) for line in lines(out)}
-    workers = {name: Worker(name) for name in names}
+    workers = {name: Worker(name, limit_s) for name in names}
     for seed in seeds:
         for name in names:
             if (name, seed) not in done:
-                line = workers[name].ask(seed, limit_s)
+                line = workers[name].ask(seed)
                 with out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
     for worker in workers.values():
@@ -361,7 +364,9 @@ def main():
     parser.add_argument("--only", choices=DRAWS, action="append")
     parser.add_argument("--count", type=int, default=COUNT)
     parser.add_argument("--seed", type=int)
-    parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for a subject")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="processor seconds for a subject"
+    )
     parser.add_argument("--table", action="store_true")
     asked = parser.parse_args()
     names = asked.only or list(DRAWS)

@@ -113,9 +113,9 @@ def test_flow_and_descent_end_at_the_same_angle():
     assert descent["nuclear_norm"] == pytest.approx(flow["nuclear_norm"], rel=1e-3)
 
 
-def test_figure_1_has_the_published_shape(angles):
+def test_figure_1_has_the_shape_of_theorem_7(angles):
     made = fig1.draw(angles)
-    assert [e.verdict.value for e in made.expectations[:3]] == ["PASS"] * 3
+    assert [e.verdict.value for e in made.expectations] == ["PASS"] * 4
     assert "slope" in made.expectations[0].text
     (figure,) = made.figures
     assert [panel.title for panel in figure.panels] == ["centred", "uncentred"]
@@ -127,8 +127,7 @@ def test_figure_1_has_the_published_shape(angles):
     tail = [x for x in figure.panels[1].layers if getattr(x, "label", "").startswith("closed")]
     assert len(tail) == 1
     assert np.allclose(np.diff(np.log(tail[0].y)), np.diff(np.log(tail[0].x)))
-    published = [x for x in figure.panels[0].layers if isinstance(x, Points)]
-    assert len(published) == 1
+    assert not [x for panel in figure.panels for x in panel.layers if isinstance(x, Points)]
     assert len(made.tables["fig1"]["log_angle"]) == len(angles)
 
 
@@ -140,6 +139,25 @@ def test_a_tail_of_another_power_misses_the_expected_shape(angles):
 
     verdicts = [e.verdict.value for e in fig1.draw([bent(r) for r in angles]).expectations]
     assert verdicts[:2] == ["FAIL", "FAIL"]
+
+
+def test_v11_a_draw_whose_neurons_stay_apart_counts_in_figure_1(angles):
+    """A draw with positive products that stays at 120 degrees has no tail, and is not left out."""
+    proper = next(r.point.seed for r in angles if not math.isnan(r.values["log_slope"]))
+
+    def flat(result):
+        if result.point.seed != proper:
+            return result
+        return Result(result.point, {**result.values, "log_angle": math.log(math.radians(120.0))})
+
+    spoiled = [flat(r) for r in angles]
+    made = fig1.draw(spoiled)
+    assert made.expectations[1].verdict == "FAIL"
+    assert made.expectations[3].measured == fig1.draw(angles).expectations[3].measured - 0.25
+    assert "1 keep an angle above one degree" in made.note
+    assert fig1.draw_nuclear(angles).expectations[0].verdict == "PASS"
+    apart = [Result(r.point, {**r.values, "nuclear_norm": 1.4}) for r in spoiled]
+    assert fig1.draw_nuclear(apart).expectations[0].verdict == "FAIL"
 
 
 def test_mean_angle_and_nuclear_norm(angles):
@@ -160,12 +178,15 @@ def test_widths():
     assert made.expectations[0].verdict == "PASS"
 
 
-def test_figure_2_has_plateaus_that_lengthen():
+def test_v11_figure_2_has_plateaus_that_lengthen_and_judges_what_it_draws():
     recipe = recipe_named("correlated/fig2")
     points = [p for p in recipe.points("quick", 1) if p.parameters["scheme"] == "uncentred"]
     points = [Point(p.task, {**p.parameters, "d": 6, "width": 15}, p.seed) for p in points]
     made = recipe.draw(computed(points))
     assert made.expectations[0].verdict == "PASS"
+    # V11: the test loss is judged where its curves end
+    ends = [line.y[-1] for line in made.figures[0].panels[1].layers]
+    assert made.expectations[2].measured == ends[-1] / ends[0]
     lines = made.figures[0].panels[0].layers
     halves = [line.x[np.argmax(line.y < line.y[0] / 2)] for line in lines]
     assert halves == sorted(halves)

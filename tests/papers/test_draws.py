@@ -18,11 +18,11 @@ def test_a_random_subject_that_satisfies_the_hypotheses_fails_nothing(name):
     assert line["counts"]["PASS"] > 5
 
 
-def test_a_subject_that_takes_too_long_is_killed_and_the_others_go_on(tmp_path):
+def test_a_subject_that_takes_too_long_ends_and_the_others_go_on(tmp_path):
     out = tmp_path / "draws.jsonl"
-    campaign(out, ["separable"], range(1), limit_s=0.0)
-    assert [line.get("timeout") for line in lines(out)] == [0.0]
-    campaign(out, ["separable"], range(1), limit_s=0.0)
+    campaign(out, ["separable"], range(1), limit_s=0.01)
+    assert [line.get("timeout") for line in lines(out)] == [0.01]
+    campaign(out, ["separable"], range(1), limit_s=0.01)
     assert len(lines(out)) == 1
 
 

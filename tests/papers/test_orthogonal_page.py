@@ -54,6 +54,13 @@ def trainings():
     return computed(changed(points, n=24, m=6, log_inverse_scale=150.0, lr=0.05))
 
 
+@cache
+def long_plateaus():
+    """The flow of that training at scale e^-3000: neurons turn on several plateaus."""
+    points = [p for p in fig_training.points("quick", 3) if p.parameters["engine"] == "flow"]
+    return computed(changed(points, n=24, m=6, log_inverse_scale=3000.0, lr=0.05))
+
+
 # ------------------------------------------------------------------ recipes
 
 
@@ -175,8 +182,42 @@ def test_figures_1_and_3_notice_a_wrong_prediction():
     assert slopes.expectations[0].verdict == "FAIL"
 
 
+def test_v5_steps_and_bends_are_those_of_the_run_not_of_the_prediction():
+    """A curve without its last step, and norms that speed up, are seen though predictions stand."""
+    spoiled = []
+    for result in long_plateaus():
+        arrays = dict(result.arrays)
+        arrays["count"] = np.minimum(arrays["count"], arrays["fitted"][1])
+        bent = 500.0 * (arrays["epochs"] / arrays["epochs"][-1]) ** 2
+        arrays["log_norms"] = arrays["log_norms"] + bent[:, None]
+        spoiled.append(replace(result, arrays=arrays))
+    steps = fig_training.draw_staircase(spoiled).expectations[0]
+    assert (steps.measured, steps.verdict) == (1.0, "FAIL")
+    rise = fig_exponents.draw_exponents(spoiled).expectations[1]
+    assert rise.measured > 1e-4
+    assert rise.verdict == "FAIL"
+
+
+def test_v11_figures_of_one_training_draw_and_judge_every_draw():
+    other = [replace(r, point=replace(r.point, seed=99)) for r in trainings()]
+    spoiled = []
+    for result in other:
+        cosines = 0.5 * result.arrays["shot_cosines"]
+        spoiled.append(replace(result, arrays={**result.arrays, "shot_cosines": cosines}))
+    makers = {
+        "fig1": fig_training.draw_staircase,
+        "fig3": fig_exponents.draw_exponents,
+        "fig4": fig_directions.draw_directions,
+    }
+    for name, make in makers.items():
+        assert [f.name for f in make([*trainings(), *other]).figures] == [name, f"{name}_2"]
+    made = fig_directions.draw_directions([*trainings(), *spoiled])
+    assert made.expectations[0].verdict == "FAIL"
+    assert set(made.tables["cosines"]["draw"]) == {1, 2}
+
+
 def test_figure_3_slopes_are_those_of_the_labels_left():
-    made = fig_exponents.draw_exponents(trainings())
+    made = fig_exponents.draw_exponents(long_plateaus())
     assert [e.verdict for e in made.expectations] == ["PASS", "PASS"]
     lines = [x for x in made.figures[0].panels[0].layers if isinstance(x, Line)]
     assert sum(line.colour == 7 for line in lines) == 6  # a prediction for each neuron
@@ -217,6 +258,17 @@ def test_figure_5_notices_a_norm_below_the_optimum():
     assert (
         verdicts(fig_norms.draw_by_n(spoiled))["least norm of descent over the optimum"] == "FAIL"
     )
+
+
+def test_v11_runs_that_do_not_interpolate_are_not_averaged_in_figure_5():
+    points = [p for p in fig_norms.points_by_n("quick", 0)[:6] if p.task.endswith("descent")]
+    results = computed(points)
+    late = {**results[0].values, "reached": False, "squared_norm": 0.0}
+    made = fig_norms.draw_by_n([replace(results[0], values=late), *results[1:]])
+    line = made.figures[0].panels[0].layers[0]
+    assert (line.low > 0.0).all()
+    assert verdicts(made)["least norm of descent over the optimum"] == "PASS"
+    assert "1 of 6 runs did not reach" in made.note
 
 
 def test_figure_6_small_and_large_starts_part():

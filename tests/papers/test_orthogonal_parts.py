@@ -18,6 +18,12 @@ from reluflow.papers.orthogonal.exact import boost, one_neuron
 from .orthogonal_problems import prepared, proper
 
 
+def draw_masks(y_signs, m, rng):
+    """One random start as sign-matched masks (m, n) and signs (m,)."""
+    signs = rng.choice([-1.0, 1.0], size=m)
+    return (rng.random((m, len(y_signs))) < 0.5) & (signs[:, None] * y_signs > 0.0), signs
+
+
 def enumerated(y_signs, m, matched):
     """Probability of A4(i) and of coverage by listing every start."""
     n, proper_count, covered, total = len(y_signs), 0, 0, 0
@@ -54,6 +60,18 @@ def test_the_union_bound_lies_below_the_exact_value(positive, negative, m, match
     assert float(exact) <= probability.coverage(positive, negative, m, matched=matched) + 1e-12
 
 
+@given(st.integers(0, 7), st.integers(0, 7), st.integers(1, 10), st.booleans())
+@settings(max_examples=40)
+def test_the_two_halves_enclose_the_exact_value(positive, negative, m, matched):
+    if positive + negative == 0 or (matched and min(positive, negative) > 0):
+        return
+    exact = float(probability.exact_probability(positive, negative, m, matched=matched))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probability, "LARGEST_EXACT", 0)
+        low, high = probability.enclosed(positive, negative, m, matched=matched)
+    assert low - 1e-12 <= exact <= high + 1e-12
+
+
 def test_failure_probability_has_the_values_of_the_specification():
     assert probability.failure_probability(1024, 40) == pytest.approx(0.08, abs=0.01)
     assert probability.failure_probability(16384, 40) < 1e-15
@@ -66,7 +84,7 @@ def test_failure_probability_has_the_values_of_the_specification():
 def test_the_norm_never_exceeds_the_bound_of_its_unfitted_sets(seed, n, m):
     rng = np.random.default_rng(seed)
     y = rng.standard_normal(n) * np.exp(2 * rng.standard_normal(n))
-    masks, signs = probability.draw_masks(np.sign(y), m, rng, matched=False)
+    masks, signs = draw_masks(np.sign(y), m, rng)
     process = saddle_to_saddle_from_masks(masks, signs, y)
     assert process.squared_norm <= probability.set_bound(process) * (1 + 1e-12)
 

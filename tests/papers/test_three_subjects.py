@@ -29,8 +29,7 @@ def _made(make):
 
 
 def good(paper, id):
-    row = paper.statement(id)
-    make = row.good or paper._example
+    make = paper.statement(id).good or paper._example
     assert make is not None, f"{paper.name} {id} has no good subject"
     return _made(make)
 

@@ -17,7 +17,6 @@ from reluflow.papers.univariate.claims.population import (
     rate,
 )
 from reluflow.papers.univariate.constants import (
-    capacity_example,
     example_1,
     example_1_log_time,
     least_wrong_cells,
@@ -99,8 +98,12 @@ def test_cells_join_over_empty_stretches():
     assert cell_masses(density, teacher) == pytest.approx([2 / 3, 1 / 3])
 
 
-def test_capacity_example_alternates():
-    net, places = capacity_example()
+def test_four_neurons_change_sign_five_times():  # U19: m + 1 is attained
+    net = rf.Network(
+        [51.818, -76.428, 380.953, -350.715],
+        [[1.0, -0.076], [1.0, -0.478], [-1.0, 0.833], [-1.0, 0.913]],
+    )
+    places = np.array([-0.383, -0.061, 0.36, 0.56, 1.037, 1.364])
     signs = np.sign(net.predict(np.column_stack([places, np.ones(6)])))
     assert signs.tolist() == [1, -1, 1, -1, 1, -1]
 

@@ -20,6 +20,9 @@ from reluflow.errors import InputError
 Scale = Literal["linear", "log"]
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 Marker = Literal["circle", "square", "triangle", "diamond", "cross", "none"]
+# in the order in which lines and clouds of a panel take them
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
+MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cross")
 Values = NDArray[Any]
 
 

@@ -21,7 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import choice, whole
-from reluflow.figures.description import Arrows, Dash, Layer, Line, Marker, Points, Raster
+from reluflow.figures.description import (
+    DASHES,
+    MARKERS,
+    Arrows,
+    Dash,
+    Layer,
+    Line,
+    Marker,
+    Points,
+    Raster,
+)
 
 Theme = Literal["light", "dark"]
 
@@ -57,8 +67,6 @@ MISSING: dict[Theme, str] = {"light": "#f1f1f1", "dark": "#22262a"}
 
 BAND_OPACITY = 0.18
 SPAN_OPACITY = 0.12
-_MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cross")
-_DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 
 @dataclass(frozen=True)
@@ -156,7 +164,7 @@ def marker_of(index: int) -> Marker:
     >>> marker_of(0), marker_of(1)
     ('circle', 'square')
     """
-    return _MARKERS[whole(index, "colour", at_least=0, at_most=7) % len(_MARKERS)]
+    return MARKERS[whole(index, "colour", at_least=0, at_most=7) % len(MARKERS)]
 
 
 def dash_of(index: int) -> Dash:
@@ -167,7 +175,7 @@ def dash_of(index: int) -> Dash:
     >>> dash_of(0), dash_of(1)
     ('solid', 'dash')
     """
-    return _DASHES[whole(index, "colour", at_least=0, at_most=7) % len(_DASHES)]
+    return DASHES[whole(index, "colour", at_least=0, at_most=7) % len(DASHES)]
 
 
 def cues(layers: Sequence[Layer]) -> list[Cue]:
@@ -208,5 +216,5 @@ def _cue(layer: Layer, shared: bool) -> Cue:
     dash: Dash = layer.dash if isinstance(layer, Line) else "solid"
     if not shared:
         return Cue(dash, layer.marker)
-    hollow = layer.colour >= len(_MARKERS)
+    hollow = layer.colour >= len(MARKERS)
     return Cue(dash, marker_of(layer.colour), hollow, sparse=layer.marker == "none")

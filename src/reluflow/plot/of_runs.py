@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Layer, Line, Panel, Points, Raster
+from reluflow.figures.description import DASHES
 from reluflow.figures.places import placed, unplaced
 from reluflow.network import Network
 from reluflow.plot import times
@@ -25,7 +26,6 @@ NEURONS, ROWS = 12, 96  # of the raster, at most
 COLUMNS = 160  # times of the raster
 Whole = NDArray[np.int64]
 LN10 = math.log(10.0)
-DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def loss(runs: Sequence[tuple[str, Trajectory]], extra: Sequence[Layer] = ()) -> Panel:
@@ -35,7 +35,7 @@ def loss(runs: Sequence[tuple[str, Trajectory]], extra: Sequence[Layer] = ()) ->
             *times.series(run, lambda one, k: one.log_loss[k] / LN10),
             label=label,
             colour=k % 7,
-            dash=DASHES[k % 4],  # type: ignore[arg-type]
+            dash=DASHES[k % 4],
         )
         for k, (label, run) in enumerate(runs)
     ]
@@ -79,7 +79,7 @@ def spectrum(run: Trajectory) -> Panel:
             seen[:, k],
             label=f"{k + 1}",
             colour=k % 7,
-            dash=DASHES[k % 4],  # type: ignore[arg-type]
+            dash=DASHES[k % 4],
         )
         for k in range(min(8, seen.shape[1]))
     )

@@ -200,15 +200,25 @@ class Case:
 
     @cached_property
     def decades(self) -> Array:
-        """Levels F spread evenly in log F over the last two decades of the late run."""
-        first = max(-float(self.late_run.log_loss[0]), self.level / 10**DECADES, 1e-3 * self.level)
+        """Levels F spread evenly in log F over the last two decades, points separated."""
+        begin = max(-float(self.late_run.log_loss[0]), self.separated)
+        first = max(begin, self.level / 10**DECADES, 1e-3 * self.level)
         if not self.level > first > 0.0:
             return np.array([self.level])
         count = max(2, round(PER_DECADE * math.log10(self.level / first)) + 1)
         return np.geomspace(first, self.level, count)
 
+    @cached_property
+    def separated(self) -> float:
+        """The level F from which every point is classified: ``L < loss(0)/n``."""
+        if isinstance(self.late_run.loss_function, Square):
+            return -math.inf
+        return (1.0 + 1e-9) * math.log(self.data.n) - self.late_run.loss_function.log_at_zero
+
     def late_measures(self, measure: Callable[[Network], float]) -> tuple[Array, Array]:
         """Levels of `decades`, and a measure of the networks there."""
+        if self.level < self.separated:
+            raise Unresolved("the run ends before the points are separated; continue it")
         nets = [self.at_level(-float(F)) for F in self.decades]
         return self.decades, np.array([float(measure(net)) for net in nets])
 

@@ -349,10 +349,5 @@ class Paper:
         self._example = subject
         return subject
 
-    def good_subject(self, id: str) -> Any:
-        """The subject on which a statement holds, for the tests."""
-        make = self.statement(id).good or self._example
-        return None if make is None else make()
-
 
 __all__ = ["Comparison", "Paper", "Reference", "Rows"]

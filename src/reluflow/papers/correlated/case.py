@@ -136,13 +136,6 @@ class Correlated(Case):
         """Where the second phase is looked at from: T1, or T0 where that is later."""
         return max(self.T1, self.sticks.T0)
 
-    @property
-    def late_note(self) -> str:
-        """A remark where T1 < T0, so that the second phase is looked at from T0 on."""
-        if self.T1 >= self.sticks.T0:
-            return ""
-        return f"T1 = {self.T1:.4g} is before T0 = {self.sticks.T0:.4g}: looked at from T0 on"
-
     @cached_property
     def bundle(self) -> Bundle:
         """The limit network and the slope of its angles."""

@@ -25,12 +25,19 @@ def unit_problem(X: Array, y: Array) -> tuple[Array, Array, float]:
     return X / norms[:, None], z / scale, scale
 
 
-def one_by_program(X: Array, y: Array) -> Array:
-    """Problem (7) as a quadratic program."""
+def one_by_program(X: Array, y: Array) -> tuple[float, float]:
+    r"""Problem (7) as a quadratic program: an interval that holds its value.
+
+    Below by the dual. Above by w, which misses constraints by v: relaxing them by v lowers the
+    value by at most :math:`2 v |\mu|_1` with the multipliers mu.
+    """
     U, z, scale = unit_problem(X, y)
     positive = z > 0.0
     zero = np.zeros(int((~positive).sum()))
-    return scale * shortest(Polyhedron(U[positive], z[positive], -U[~positive], zero)).w
+    answer = shortest(Polyhedron(U[positive], z[positive], -U[~positive], zero))
+    sizes = float(np.abs(answer.mu).sum() + answer.nu.sum())
+    above = float(answer.w @ answer.w) + 2.0 * answer.violation * sizes
+    return scale**2 * answer.lower_bound, scale**2 * above
 
 
 def one_by_enumeration(G: Array, y: Array) -> float:

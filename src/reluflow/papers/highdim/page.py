@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
+from reluflow.figures.description import DASHES
 from reluflow.interpolators import single_relu
 from reluflow.papers.highdim.draws import trace_of
 from reluflow.papers.highdim.figures import panels
@@ -250,9 +250,6 @@ def _distances(view: View, shown: Sequence[int]) -> Section | None:
             ),
         ),
     )
-
-
-DASHES: tuple[Literal["solid", "dash", "dot", "dashdot"], ...] = ("solid", "dash", "dot", "dashdot")
 
 
 def _comparisons(view: View) -> tuple[Comparison, ...]:

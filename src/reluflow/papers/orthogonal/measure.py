@@ -28,8 +28,10 @@ def network_at(run: Trajectory, t: float) -> Network:
     return run.final if ended else run.at(t)
 
 
-def half_time(run: Trajectory, neurons: NDArray[np.intp], Y: float) -> float:
+def half_time(run: Trajectory, neurons: NDArray[np.intp], Y: float, share: float = 0.5) -> float:
     """First time at which the squared output weights of a group sum to ``Y/2``; nan if never.
+
+    Or to another share of Y.
 
     Numerics
     --------
@@ -38,7 +40,7 @@ def half_time(run: Trajectory, neurons: NDArray[np.intp], Y: float) -> float:
     """
     from scipy.optimize import brentq
 
-    target = np.log(Y / 2)
+    target = np.log(Y * share)
     logs = 2.0 * log_outputs(run)[:, neurons]
     heights = np.array([logsumexp(row) for row in logs]) - target
     above = np.flatnonzero(heights >= 0.0)

@@ -74,22 +74,37 @@ def coverage(positive: int, negative: int, m: int, *, matched: bool) -> float:
     return float(weights @ ((1.0 - 0.5**p) ** positive * (1.0 - 0.5 ** (m - p)) ** negative))
 
 
-def frequency(
-    y_signs: NDArray[np.float64], m: int, draws: int, rng: np.random.Generator, *, matched: bool
-) -> float:
-    """Share of random starts that satisfy Assumption 4(i)."""
-    return sum(
-        is_proper(*draw_masks(y_signs, m, rng, matched=matched)) for _ in range(draws)
-    ) / float(draws)
+def distinct(positive: int, negative: int, m: int, *, matched: bool) -> float:
+    r"""Probability that masks are distinct and not empty: :math:`\prod_j (1 - j 2^{-n})` a sign.
+
+    Examples
+    --------
+    >>> distinct(2, 0, 2, matched=True)
+    0.375
+    """
+    if matched:
+        return float(_distinct_masks(positive + negative, m)[m])
+    weights = np.array([math.comb(m, k) / 2**m for k in range(m + 1)])
+    plus, minus = _distinct_masks(positive, m), _distinct_masks(negative, m)
+    return float(weights @ (plus * minus[::-1]))
 
 
-def draw_masks(
-    y_signs: NDArray[np.float64], m: int, rng: np.random.Generator, *, matched: bool
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """One random start as sign-matched masks (m, n) and signs (m,)."""
-    signs = np.full(m, y_signs[0]) if matched else rng.choice([-1.0, 1.0], size=m)
-    active = rng.random((m, len(y_signs))) < 0.5
-    return active & (signs[:, None] * y_signs > 0.0), signs
+def _distinct_masks(n: int, m: int) -> Array:
+    """For 0 to m neurons that are all of one sign."""
+    return np.cumprod(np.append(1.0, np.maximum(1.0 - np.arange(1, m + 1) * 0.5**n, 0.0)))
+
+
+def enclosed(positive: int, negative: int, m: int, *, matched: bool) -> tuple[float, float]:
+    """Bounds on the probability of Assumption 4(i): exact for few, else from its two halves.
+
+    It is that of `coverage` and `distinct` together, so at most either, and at least their sum - 1.
+    """
+    parts = (positive, negative, m)
+    if (positive + negative) * m <= LARGEST_EXACT:
+        exact = float(exact_probability(*parts, matched=matched))
+        return exact, exact
+    covers, differ = coverage(*parts, matched=matched), distinct(*parts, matched=matched)
+    return max(covers + differ - 1.0, 0.0), min(covers, differ)
 
 
 def is_proper(masks: NDArray[np.bool_], signs: NDArray[np.float64]) -> bool:

@@ -152,7 +152,7 @@ paper["O3"].fails_on(lambda run: recorded(run, log_loss=_rising))
 paper["O4"].fails_on(without_events)
 paper["O31"].fails_on(lambda run: ending(run, scaled(1.1)))
 paper["O6"].fails_on(lambda run: forged(run, hidden(1.5)))
-for _id in ("O7", "O8", "O9", "O10", "O11"):
+for _id in ("O7", "O8", "O9", "O10", "O11", "O35"):
     paper[_id].fails_on(_permuted)
 paper["O34"].fails_on(lambda run: forged(run, hidden(1.3)))
 paper["O12"].fails_on(lambda run: ending(run, turned(0.3)))

@@ -10,9 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.datasets.own import from_points
 from reluflow.network import Network
@@ -162,12 +159,3 @@ def example_1_optimum() -> float:
 def logistic_counterexample() -> tuple[Dataset, Network]:
     """Below 1/n in logistic loss, yet one point stays unseen: the loss tends to log(2)/2."""
     return from_points([1.0, -1.0], [1.0, 1.0]), Network([3.0], [[1.0, -0.5]])
-
-
-def capacity_example() -> tuple[Network, Array]:
-    """Four neurons with five sign changes, and six places where the signs alternate from +."""
-    net = Network(
-        [51.818, -76.428, 380.953, -350.715],
-        [[1.0, -0.076], [1.0, -0.478], [-1.0, 0.833], [-1.0, 0.913]],
-    )
-    return net, np.array([-0.383, -0.061, 0.36, 0.56, 1.037, 1.364])

@@ -12,9 +12,9 @@ from reluflow.geometry import max_angle
 from reluflow.limits.hypotheses import common_scale
 from reluflow.network import Network
 from reluflow.papers.correlated.case import Correlated
-from reluflow.papers.correlated.claims.limits import distance, slope
+from reluflow.papers.correlated.claims.limits import distance
 from reluflow.papers.correlated.paper import paper
-from reluflow.theory.fits import share_at_least
+from reluflow.theory.fits import line, share_at_least
 from reluflow.theory.subject import subject_of
 from reluflow.theory.verdicts import (
     Finding,
@@ -60,7 +60,7 @@ def descent_follows(case: Correlated) -> Finding:
             case.data, case.at_scale(scale), lr=t / count, steps=count, record=2
         )
         errors.append(math.log(distance(run.final, there)))
-    found = slope([-math.log(count) for count in steps], errors)
+    found = line([-math.log(count) for count in steps], errors).slope
     note = f"error {math.exp(errors[-1]):.2g} at lr = {t / steps[-1]:.3g}, ln(scale) = {scale:.3g}"
     return at_least(found, 0.7, note=note)
 
@@ -86,7 +86,7 @@ def tail_slope(case: Correlated) -> Finding:
     if max(angles) > _DEGREE:
         raise Unresolved(f"an angle is {math.degrees(math.exp(max(angles))):.3g} degrees")
     x = [common_scale(run.net)[0] for run in runs]
-    found = slope(x, angles)
+    found = line(x, angles).slope
     return at_most(abs(found - 1.0), 0.02, note=f"slope {found:.6g} over {len(runs)} scales")
 
 

@@ -14,6 +14,7 @@ from reluflow.papers.correlated.assumptions import LARGEST_PROGRAM
 from reluflow.papers.correlated.case import Correlated
 from reluflow.papers.correlated.claims import ALL
 from reluflow.papers.correlated.paper import paper
+from reluflow.theory.fits import line
 from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, equals, holds
 from reluflow.trajectory import Status, Trajectory
 
@@ -50,10 +51,10 @@ def proportional(case: Correlated) -> Finding:
     distances = [rank_one_distance(case, run.final) for run in runs]
     slopes: dict[str, float] = {}
     if min(distances) > RESOLUTION:
-        slopes["slope of the distance"] = slope(x, [math.log(value) for value in distances])
+        slopes["slope of the distance"] = line(x, [math.log(value) for value in distances]).slope
     if len(case.positive) > 1:
         angles = [run.log_max_angle(float(run.t[-1]), case.positive) for run in runs]
-        slopes["of the largest angle"] = slope(x, angles)
+        slopes["of the largest angle"] = line(x, angles).slope
         tail = math.exp(angles[-1] - case.bundle.log_max_angle(x[-1]))
         slopes["largest angle over its closed form"] = tail
     if not slopes:  # one neuron is a bundle of rank 1
@@ -93,7 +94,7 @@ def predicted_limit(case: Correlated) -> Finding:
         return at_most(max(distances), RESOLUTION, note="reached to rounding at every scale")
     if min(distances) < RESOLUTION:
         raise Unresolved(f"distances down to {min(distances):.1e} are below rounding")
-    found = slope(x, [math.log(value) for value in distances])
+    found = line(x, [math.log(value) for value in distances]).slope
     note = f"distance {distances[-1]:.3g} at ln(scale) = {x[-1]:.3g}"
     return at_least(found, 0.98, note=note)
 
@@ -117,11 +118,6 @@ def limit_runs(case: Correlated) -> list[Trajectory]:
 def scales_of(runs: Sequence[Trajectory]) -> list[float]:
     """Log scales of runs."""
     return [common_scale(run.net)[0] for run in runs]
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """Slope of the least-squares line."""
-    return float(np.polyfit(x, y, 1)[0])
 
 
 def rank_one_distance(case: Correlated, net: Network) -> float:
@@ -211,7 +207,7 @@ def flow_misses_least_norm(case: Correlated) -> Finding:
                 return equals(run.final.squared_norm, best, allowed, note="a run of the subject")
     runs = limit_runs(case)
     gaps = [abs(run.final.squared_norm - best) for run in runs]
-    order = slope(scales_of(runs), [math.log(max(gap, 1e-15)) for gap in gaps])
+    order = line(scales_of(runs), [math.log(max(gap, 1e-15)) for gap in gaps]).slope
     end = runs[-1].final.squared_norm
     if order < 0.98 and gaps[-1] > 1e-9:
         return holds(False, end, best, f"|theta|^2 - 2 shrinks like scale^{order:.3g} only")

@@ -10,7 +10,8 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
-from reluflow.papers.correlated.figures.tables import DASHES, point
+from reluflow.figures.description import DASHES
+from reluflow.papers.correlated.figures.tables import point
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
 

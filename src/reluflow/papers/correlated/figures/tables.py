@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.figures.description import Dash
 from reluflow.sweeps import Point, Result, derived_seed
 
 MODULE = "reluflow.papers.correlated.figures.measures"
-DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 
 def point(task: str, seed: int, key: str, parameters: dict[str, Any]) -> Point:

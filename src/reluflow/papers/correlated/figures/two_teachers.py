@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
+from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.figures.tables import (
-    DASHES,
     columns,
     distinct,
     point,

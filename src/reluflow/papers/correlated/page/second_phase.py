@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
+from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.case import Correlated
 from reluflow.papers.correlated.moments import departure, second_phase
 from reluflow.papers.correlated.regions import place
 from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.theory.verdicts import NotApplicable, Unresolved
 
-DASHES = ("solid", "dash", "dot", "dashdot")
 LN10 = float(np.log(10.0))
 FLOOR = float(np.log(1e-20))  # losses below are rounding
 COORDINATES = 6  # drawn
@@ -82,13 +82,9 @@ def coordinates(item: LabelledRun, case: Correlated) -> Section:
         if index in parts
     )
     labels = [f"k = {k + 1} (eigenvalue {case.eta[k]:.3g})" for k in range(count)]
-    share = tuple(
-        Line(t, learned[:, k], labels[k], k, DASHES[k % 4])  # type: ignore[arg-type]
-        for k in range(count)
-    )
+    share = tuple(Line(t, learned[:, k], labels[k], k, DASHES[k % 4]) for k in range(count))
     missing = tuple(
-        Line(t, np.log10(np.abs(left[:, k])), labels[k], k, DASHES[k % 4])  # type: ignore[arg-type]
-        for k in range(count)
+        Line(t, np.log10(np.abs(left[:, k])), labels[k], k, DASHES[k % 4]) for k in range(count)
     )
     panels = (
         Panel(

@@ -7,9 +7,9 @@ import numpy as np
 from reluflow.dataset import Dataset
 from reluflow.interpolators import multi_relu, single_relu
 from reluflow.papers.highdim.case import HighDim
-from reluflow.papers.highdim.claims import concluded
+from reluflow.papers.highdim.claims import concluded, one_step
 from reluflow.papers.highdim.claims.two import some_points
-from reluflow.papers.highdim.gram import limit_by_owner, residual
+from reluflow.papers.highdim.gram import residual
 from reluflow.papers.highdim.lemmas import invariant
 from reluflow.papers.highdim.minimum import nearest_copy
 from reluflow.papers.highdim.paper import paper
@@ -26,18 +26,10 @@ LARGEST = 60  # points for which the problem of several neurons is solved
 )
 def hd25(case: HighDim) -> Finding:
     """Each neuron ends with the closed form on its own points; interpolation."""
-    owner = case.owner
-    B = limit_by_owner(case.G, case.y, case.s, case.P0, case.B0, case.eta, owner)
-    closed = case.apart + B @ case.data.X
-    gap = float(np.linalg.norm(case.W_inf - closed) / np.linalg.norm(closed))
+    facts, gap = one_step(case, case.owner)
     left = float(np.abs(residual(case.s, case.P_inf, case.y)).max())
-    found = invariant(case.y, case.s, case.l1, owner, case.loop)
-    facts = {
-        "all changes come with the first step": case.limit.stats["last_change"] <= 1,
-        "the pattern is certified to stay": case.limit.stats["frozen_from"] is not None,
-        "the pattern is the assignment": bool((case.active_inf == owner).all()),
-        "every label is fitted": left <= 1e-9 * float(case.size.max()),
-    } | found.facts
+    found = invariant(case.y, case.s, case.l1, case.owner, case.loop)
+    facts |= {"every label is fitted": left <= 1e-9 * float(case.size.max())} | found.facts
     return concluded(facts, gap, 1e-9)
 
 

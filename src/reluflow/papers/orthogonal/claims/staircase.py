@@ -1,4 +1,4 @@
-"""Sections 3 and 4: saddles, plateaus, order and times of the jumps (O5 to O9)."""
+"""Sections 3 and 4: saddles, plateaus, order and times of the jumps (O5 to O9, O33 to O35)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ import numpy as np
 from reluflow.network import Network
 from reluflow.papers.orthogonal.case import RTOL, SMALL, Orthogonal
 from reluflow.papers.orthogonal.claims import LIMIT, ORDER, PROCESS
-from reluflow.papers.orthogonal.measure import coordinates, gradient_norm, network_at
+from reluflow.papers.orthogonal.measure import (
+    coordinates,
+    gradient_norm,
+    half_time,
+    network_at,
+)
 from reluflow.papers.orthogonal.paper import paper
 from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, holds
 
 NEAR_TIE = 5.0  # nats: rivals closer than this may jump in the other order at a finite scale
+ESCAPES, QUIET = (1e-2, 1e-4, 1e-8), 20.0  # shares of the norm; units of growth before
 SHARP_GAP = 0.05  # gap of exponents at a jump above which sharp times are good at 1e-100
 
 
@@ -136,6 +142,33 @@ def o9(case: Orthogonal) -> Finding:
     closest = float(case.gaps.min()) * L
     apart = f", closest rival {closest:.3g} nats behind" if np.isfinite(closest) else ""
     return at_most(worst, bound, note=f"{len(times)} jumps at log(1/lambda) = {L:.4g}{apart}")
+
+
+@paper.claim(
+    "O35",
+    "derived, for escapes (B.2): squared norm eps Y_k at T_k - log(1/eps - 1)/(2 g) (time)",
+    needs=LIMIT,
+)
+def o35(case: Orthogonal) -> Finding:
+    """When a group leaves the saddle, at shares of its norm down to 1e-8.
+
+    Asked where it has turned to its points by then: no jump for 20 units of its growth before.
+    """
+    process, run, times = case.limit, case.deep_run, case.deep_half_times
+    worst, counted = 0.0, 0
+    for k, (group, Y) in enumerate(zip(process.groups, process.norms, strict=True)):
+        g = process.kappa * float(Y)
+        quiet = times[k] - max(times[times < times[k]].max(initial=0.0), 0.0)
+        for share in ESCAPES:
+            ahead = float(np.log(1.0 / share - 1.0)) / (2.0 * g)
+            if (quiet - ahead) * g > QUIET:
+                found = half_time(run, group, float(Y), share)
+                worst = max(worst, abs(found - (times[k] - ahead)))
+                counted += 1
+    if not counted:
+        raise Unresolved("no jump is far enough behind the others; a deeper run decides")
+    bound = max(1e-6, RTOL * float(times.max()))
+    return at_most(worst, bound, note=f"{counted} escapes at log(1/lambda) = {case.deep:.4g}")
 
 
 @paper.claim(

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Points
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.fits import line
+from reluflow.theory.results import slope
 
 MEASURES = "reluflow.papers.orthogonal.figures.measures"
 STRENGTHS = (0.0, 0.01, 0.05, 0.2, 0.4, 0.8)
@@ -53,7 +54,7 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
     delta = float(results[0].values["delta"])
     fit = (L >= 150.0) & (column["parameter_error"] > NOISE)
     deep = L >= 100.0
-    exponent = _slope(L[fit], -np.log(column["parameter_error"][fit]))
+    exponent = line(L[fit], -np.log(column["parameter_error"][fit])).slope
     anchor = np.flatnonzero(fit)[0] if fit.any() else 0
     guide = column["parameter_error"][anchor] * np.exp(-delta * (L - L[anchor]))
     inverse = column["time_error"][-1] * L[-1] / L
@@ -106,14 +107,14 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
     shape = (
         Expectation(
             "log-log slope of the jump time error",
-            _slope(np.log(L[deep]), np.log(column["time_error"][deep])),
+            slope(L[deep], column["time_error"][deep]),
             -1.05,
             -0.95,
             "theory of the jump process",
         ),
         Expectation(
             "log-log slope of the exponent error",
-            _slope(np.log(L[deep]), np.log(column["exponent_error"][deep])),
+            slope(L[deep], column["exponent_error"][deep]),
             -1.05,
             -0.95,
             "claim O10",
@@ -228,10 +229,6 @@ def _plateau_error(result: Result) -> float:
     arrays = result.arrays
     gaps = np.abs(arrays["plateaus_of_flow"] - arrays["plateaus"][:-1]) / arrays["plateaus"][0]
     return float(np.median(gaps))
-
-
-def _slope(x: Array, y: Array) -> float:
-    return float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else float("nan")
 
 
 RECIPES = (

@@ -46,14 +46,13 @@ def agreement(descent: Sequence[Result], flow: Sequence[Result]) -> Expectation:
 
 
 def bands_by_size(
-    group: Mapping[int, list[Result]], name: str, only: str | None = None
+    group: Mapping[int, list[Result]], name: str
 ) -> tuple[Array, Array, Array, Array]:
     """Sizes, least, mean and largest of a value over the runs of each size."""
     rows = []
     for size, found in sorted(group.items()):
-        values = [r.values[name] for r in found if only is None or r.values[only]]
-        if values:
-            rows.append((size, min(values), float(np.mean(values)), max(values)))
+        values = [r.values[name] for r in found]
+        rows.append((size, min(values), float(np.mean(values)), max(values)))
     table = np.array(rows, dtype=float).reshape(-1, 4)
     return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
 
@@ -67,11 +66,6 @@ def means_by_size(group: Mapping[int, list[Result]], name: str) -> tuple[Array, 
 def size_ticks(sizes: Array) -> tuple[tuple[float, str], ...]:
     """Every second size, or every one where there are few."""
     return tuple((float(size), f"{size:.0f}") for size in sizes[:: 2 if len(sizes) > 5 else 1])
-
-
-def log_slope(x: Array, y: Array) -> float:
-    """Slope of a straight line through logarithms; nan for a single point."""
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0]) if len(x) > 1 else float("nan")
 
 
 def run_table(results: Sequence[Result]) -> dict[str, list[Any]]:

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
-from reluflow.figures.description import Dash, Marker
+from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.orthogonal.figures.problems import width_for
 from reluflow.sweeps import Point, Result, seeded
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 
 TASK = "reluflow.papers.orthogonal.figures.measures:norm_of_limit"
 HALVING = 1.0 + float(np.sqrt(2.0))  # of exact halving, sum of 2^(-k/2)
-DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
-MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle")
 
 
 def points_of_limit(size: Size, seed: int) -> list[Point]:

@@ -10,13 +10,13 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
-from reluflow.figures.description import Dash
+from reluflow.figures.description import DASHES
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 
 TASK = "reluflow.papers.orthogonal.figures.staircase:staircase"
 LOG_INVERSE_SCALE = 200.0 * float(np.log(10.0))
-DASHES: tuple[Dash, ...] = ("solid", "dot", "dashdot")  # dash is for predictions
+TRAINED = tuple(dash for dash in DASHES if dash != "dash")  # which is for predictions
 
 
 def points(size: Size, seed: int) -> list[Point]:
@@ -30,8 +30,25 @@ def points(size: Size, seed: int) -> list[Point]:
     ]
 
 
+def by_seed(results: Sequence[Result]) -> list[list[Result]]:
+    """The trainings of each draw, in the order of the sweep."""
+    seeds = list(dict.fromkeys(result.point.seed for result in results))
+    return [[result for result in results if result.point.seed == seed] for seed in seeds]
+
+
+def figure_name(base: str, k: int) -> str:
+    """The name of the figure of the k-th draw."""
+    return base if k == 0 else f"{base}_{k + 1}"
+
+
 def draw_staircase(results: Sequence[Result]) -> Reproduction:
-    """Figure 1: loss, fitted points and norms against epochs, with the predicted staircase."""
+    """Figure 1: one picture a draw, all draws judged."""
+    figures = tuple(_staircase_figure(own, k) for k, own in enumerate(by_seed(results)))
+    return Reproduction(figures, _staircase_tables(results), _staircase_shape(results))
+
+
+def _staircase_figure(results: Sequence[Result], which: int) -> Figure:
+    """Loss, fitted points and norms against epochs, with the predicted staircase."""
     first = results[0].arrays
     flow = next((r.arrays for r in results if r.point.parameters["engine"] == "flow"), None)
     epochs = first["epochs"] / 1e3
@@ -79,8 +96,8 @@ def draw_staircase(results: Sequence[Result]) -> Reproduction:
         ),
         Panel("neuron norms", axis, Axis("|w|"), (*norm_lines(first, epochs, logs=False), *jumps)),
     )
-    figure = Figure(
-        "fig1",
+    return Figure(
+        figure_name("fig1", which),
         "Incremental learning: six neurons on 64 orthonormal points",
         panels,
         columns=2,
@@ -90,7 +107,6 @@ def draw_staircase(results: Sequence[Result]) -> Reproduction:
             "without training; dotted: its jump epochs with the first correction."
         ),
     )
-    return Reproduction((figure,), _staircase_tables(results), _staircase_shape(results))
 
 
 # -------------------------------------------------------------------- parts
@@ -112,7 +128,7 @@ def norm_lines(arrays: Any, epochs: Array, *, logs: bool) -> tuple[Line, ...]:
             values[:, j],
             label=f"jumps {_ordinal(int(order[j]))}" if order[j] >= 0 else "never jumps",
             colour=k % 7,
-            dash=DASHES[k % 3],
+            dash=TRAINED[k % 3],
         )
         for k, j in enumerate(np.argsort(np.where(order < 0, 99, order), kind="stable"))
     )
@@ -134,6 +150,12 @@ def _mid_plateau_errors(arrays: Any) -> Array:
     return np.array(errors)
 
 
+def _steps_seen(arrays: Any) -> int:
+    """Steps of the curve of fitted points: records at which it rises, neighbours as one."""
+    rises = np.flatnonzero(np.diff(arrays["count"]) > 0.0)
+    return int(np.count_nonzero(np.diff(rises, prepend=-2) > 1))
+
+
 def _staircase_shape(results: Sequence[Result]) -> tuple[Expectation, ...]:
     source = "Fig. 1 of the paper"
     by_engine: dict[str, list[Any]] = {"descent": [], "flow": []}
@@ -142,14 +164,20 @@ def _staircase_shape(results: Sequence[Result]) -> tuple[Expectation, ...]:
     both = [arrays for group in by_engine.values() for arrays in group]
     leading = max(float(np.abs(a["measured"] / a["leading"] - 1.0).max()) for a in both)
     plateau = max(float(_mid_plateau_errors(a).max(initial=0.0)) for a in both)
-    steps = float(len(both[0]["predicted"]))
+    steps = [float(_steps_seen(a)) for a in both]
     first = [abs(float(a["measured"][0] - a["predicted"][0])) for a in by_engine["descent"]]
     sharp = [
         float(np.abs(a["measured"] - a["predicted"])[: _firm(a)].max(initial=0.0))
         for a in by_engine["flow"]
     ]
     return (
-        Expectation("number of steps", steps, 4, 6, source),
+        Expectation(
+            "number of steps of the fitted points, furthest from 5 of all draws",
+            max(steps, key=lambda count: abs(count - 5.0)),
+            4,
+            6,
+            source,
+        ),
         Expectation(
             "jump epochs against t_k L / lr, relative", leading, 0.0, 0.01, f"{source}: within 1 %"
         ),

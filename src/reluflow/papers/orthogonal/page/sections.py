@@ -10,13 +10,13 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Points, Raster, Rule
-from reluflow.figures.description import Dash, Layer
+from reluflow.figures.description import Layer
 from reluflow.limits import Alternating, SaddleToSaddle
+from reluflow.papers.orthogonal.figures.training import TRAINED
 from reluflow.papers.orthogonal.measure import network_at
 from reluflow.theory.contract import LabelledRun, Said, Section
 from reluflow.trajectory import Trajectory
 
-DASHES: tuple[Dash, ...] = ("solid", "dot", "dashdot")  # dash is for predictions
 SHOWN = 12  # neurons drawn one by one
 GRID = 400  # times of the curves
 Prediction = SaddleToSaddle | Alternating
@@ -32,7 +32,7 @@ def staircase(runs: Sequence[LabelledRun], process: Prediction) -> Section:
             losses_of(item.run, taus),
             label=item.label,
             colour=k % 7,
-            dash=DASHES[k % 3],
+            dash=TRAINED[k % 3],
         )
         for k, item in enumerate(runs)
     ]
@@ -96,7 +96,7 @@ def exponents(item: LabelledRun, process: Prediction) -> Section:
     layers: list[Layer] = []
     for k, j in enumerate(chosen):
         layers.append(
-            Line(taus, logs[:, j], label=_name(process, j), colour=k % 7, dash=DASHES[k % 3])
+            Line(taus, logs[:, j], label=_name(process, j), colour=k % 7, dash=TRAINED[k % 3])
         )
     for k, j in enumerate(chosen):
         label = "limit process" if k == 0 else ""
@@ -191,7 +191,7 @@ def norms(runs: Sequence[LabelledRun], process: Prediction) -> Section:
     for k, item in enumerate(runs):
         values = [network_at(item.run, time_of(item.run, tau)).squared_norm for tau in taus]
         lines.append(
-            Line(taus, np.array(values), label=item.label, colour=k % 7, dash=DASHES[k % 3])
+            Line(taus, np.array(values), label=item.label, colour=k % 7, dash=TRAINED[k % 3])
         )
     lines.append(Rule(process.squared_norm, "y", label="end of the limit process", dash="dash"))
     text = "The squared norm of all weights."
