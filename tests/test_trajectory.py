@@ -303,7 +303,7 @@ def rewrite(path, fields=None, arrays=None, without=None):
         ({"arrays": {"states.new": np.zeros((3, 2))}}, "`states.new` has shape .* for 4 records"),
         ({"arrays": {"states.moved": np.ones((4, 2))}}, "`states.moved` has dtype float64"),
         ({"arrays": {"net.a": np.zeros(3)}}, "`net.a` has shape"),
-        ({"arrays": {"final.log_scale": np.full(2, 1e19)}}, "`final.log_scale` is 1e.19"),
+        ({"arrays": {"final.log_scale": np.full(2, 1e301)}}, "`final.log_scale` is 1e.301"),
     ],
 )
 def test_a_sound_file_with_unusable_contents_is_refused(changes, message, tmp_path):
@@ -346,10 +346,6 @@ def a_flow_file(path, fields=None, arrays=None, without=None):
         ({"arrays": {"states.step": np.zeros(2)}}, "`states.step` is 0.0 at"),
         ({"arrays": {"states.step": np.array([1.0, np.inf])}}, "`states.step` is inf at"),
         ({"arrays": {"states.clock": np.array([0.0, np.nan])}}, "`states.clock` is nan at"),
-        (
-            {"arrays": {"states.clock": np.array([1e150, 1.0])}},
-            "`states.clock` falls from record 0",
-        ),
         ({"arrays": {"states.still": np.zeros((2, 2, 3))}}, "`states.still` has shape"),
         ({"arrays": {"states.still": np.zeros((2, 1, 2))}}, "`states.still` has shape"),
         ({"arrays": {"states.still": np.zeros((2, 2))}}, "`states.still` has shape"),

@@ -210,7 +210,7 @@ def test_implicit_steps_are_looked_at_now_and_then_and_stay_if_they_are_worth_it
     monkeypatch.setattr(crowd_module, "LOOK", 5)
     data, net = regression(12, 20, 40)  # late: implicit steps are ever longer
     rf.flow(data, net, rtol=1e-6)
-    assert counts["explicit"] == 5
+    assert 5 <= counts["explicit"] <= 10  # by the price
     assert counts["implicit"] > 20
 
 
