@@ -228,6 +228,17 @@ def test_widths_cost_less_the_more_they_are(seed):
     assert values[-1] == values[-2] == free.value
 
 
+def test_an_optimum_of_the_line_with_neurons_to_spare_is_narrow_enough():
+    rng = np.random.default_rng(2)
+    x, label = rng.uniform(-2, 2, 10), np.sin(3 * rng.uniform(-2, 2, 10))
+    data = datasets.from_points(x, np.where(label > 0, 1.0, -1.0))
+    free = max_margin(data)
+    best = max_margin(data, width=data.n)
+    assert best.network.width <= data.n
+    assert best.certified
+    assert best.value == pytest.approx(free.value, rel=1e-9)
+
+
 def test_bad_widths_get_a_sentence():
     rng = np.random.default_rng(0)
     data = Dataset(rng.normal(size=(6, 3)), [1.0, -1.0, 1.0, -1.0, 1.0, -1.0])

@@ -153,12 +153,16 @@ def _of_width(data: Dataset, width: int) -> MaxMargin:
     if free.network.width <= width:
         return free
     problem = margin_rays(data)
+    few = reduce_count(problem.U, _vectors(free.network, problem))
+    if len(few.W) <= width:
+        network = _with_margin_one(data, problem, few)
+        return _result(network, free.multipliers, free.is_exhaustive, free.solver_status)
     lam = (data.y * free.multipliers)[problem.first] * problem.norms
     found = best_of_width(problem.U, AtLeast(problem.z), width, lam)
     if found.atoms is None:
         raise InputError(
             f"no network of width {width} separates these points, by a search over all activation "
-            f"patterns. The best of any width has {free.network.width} neurons. Allow more."
+            f"patterns. An optimum of any width has {len(few.W)} neurons. Allow more."
         )
     network = _with_margin_one(data, problem, found.atoms)
     lower = max(free.lower_bound, min(2.0 * problem.scale * found.bound, network.squared_norm))
@@ -167,6 +171,12 @@ def _of_width(data: Dataset, width: int) -> MaxMargin:
         lower_bound=lower,
         certified=bool(network.squared_norm - lower <= GAP * network.squared_norm),
     )
+
+
+def _vectors(network: Network, problem: Rays) -> Atoms:
+    """The balanced network as vectors in coordinates of the problem."""
+    vectors = np.abs(network.a)[:, None] * (network.W @ problem.basis.T) / problem.scale
+    return Atoms(vectors, network.signs)
 
 
 def _with_margin_one(data: Dataset, problem: Rays, atoms: Atoms) -> Network:
