@@ -196,7 +196,7 @@ def test_points_of_a_figure_are_distinct_and_repeatable(id, size):
     assert len(points) < 1000
 
 
-def test_the_figures_of_the_issue_are_there():
+def test_the_figures_are_there():
     names = ("scaling", "freeze", "primal", "step", "revival")
     assert list(FIGURES) == [f"highdim/fig-{name}" for name in names]
 
