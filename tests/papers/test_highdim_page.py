@@ -196,7 +196,7 @@ def test_points_of_a_figure_are_distinct_and_repeatable(id, size):
     assert len(points) < 1000
 
 
-def test_the_figures_of_the_issue_are_there():
+def test_the_figures_are_there():
     names = ("scaling", "freeze", "primal", "step", "revival")
     assert list(FIGURES) == [f"highdim/fig-{name}" for name in names]
 
@@ -237,7 +237,7 @@ def test_freeze_from_few_points_and_a_wrong_table():
     assert share[0] < 0.5 < share[-1] == 1.0
     never = [scaled(r, at_once=0) for r in results]
     failed = verdicts(fig_freeze.draw(never))
-    assert failed["largest difference to the shares of the specification"] == "FAIL"
+    assert failed["largest difference to the reference shares"] == "FAIL"
 
 
 def test_primal_figures_and_their_shapes():

@@ -175,7 +175,7 @@ def test_options_are_checked(option):
         rf.theory.check("orthogonal", proper(), start_runs=False, **option)
 
 
-# ------------------------------------------------------------------ what the issue asks to be shown
+# ------------------------------------------------------------------ sharp times
 
 
 @pytest.mark.parametrize("seed", [1, 2, 6, 9, 19])

@@ -64,7 +64,7 @@ def long_plateaus():
 # ------------------------------------------------------------------ recipes
 
 
-def test_the_figures_are_those_of_the_issue():
+def test_the_figures_are_there():
     assert [recipe.id for recipe in FIGURES] == [f"orthogonal/{name}" for name in IDS]
 
 

@@ -10,12 +10,13 @@ import reluflow as rf
 from reluflow.errors import InputError
 from reluflow.figures import Line, Points, Rule
 from reluflow.papers import named
-from reluflow.papers.univariate.figures import along, measures, problems, tools
+from reluflow.papers.univariate.figures import along, measures, problems
 from reluflow.papers.univariate.page import claim_options, findings
 from reluflow.studies import recipe_named
 from reluflow.studies.document import build
 from reluflow.sweeps.outcome import as_result
 from reluflow.theory import Verdict
+from reluflow.theory import results as shared
 from reluflow.theory.contract import LabelledRun
 
 NAMES = [
@@ -148,11 +149,11 @@ def test_example_1_without_its_second_neuron_keeps_margin_one_half():
 
 
 def test_tools_on_empty_and_bad_input():
-    assert np.isnan(tools.power([1.0], [2.0]))
-    assert np.isnan(tools.power([1.0, 2.0], [0.0, 1.0]))
-    assert tools.power([1.0, 10.0], [3.0, 0.3]) == pytest.approx(-1.0)
-    assert np.isnan(tools.median([]))
-    assert np.isnan(tools.extreme([], "least"))
+    assert np.isnan(shared.slope([1.0], [2.0]))
+    assert np.isnan(shared.slope([1.0, 2.0], [0.0, 1.0]))
+    assert shared.slope([1.0, 10.0], [3.0, 0.3]) == pytest.approx(-1.0)
+    assert np.isnan(shared.median([]))
+    assert np.isnan(shared.extreme([], "least"))
 
 
 # ---------------------------------------------------------------------- figures

@@ -45,6 +45,22 @@ def groups(results: Sequence[Result], *names: str) -> dict[tuple[Any, ...], list
     return found
 
 
+def by_seed(results: Sequence[Result]) -> list[list[Result]]:
+    """Results of each draw, in order of appearance."""
+    found: dict[int, list[Result]] = {}
+    for result in results:
+        found.setdefault(result.point.seed, []).append(result)
+    return list(found.values())
+
+
+def columns(
+    results: Sequence[Result], parameters: Iterable[str], names: Iterable[str]
+) -> dict[str, list[Any]]:
+    """A table with a row for each result: some parameters, some numbers (-1 where it has none)."""
+    table = {name: [result.point.parameters[name] for result in results] for name in parameters}
+    return table | {name: [result.values.get(name, -1) for result in results] for name in names}
+
+
 def median(numbers: ArrayLike) -> float:
     """The median, nan of nothing."""
     array = np.asarray(numbers, dtype=np.float64)

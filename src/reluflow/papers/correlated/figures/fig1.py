@@ -11,10 +11,10 @@ import numpy as np
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
 from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.figures.tables import (
-    columns,
     distinct,
     point,
     spread,
+    table,
     trials,
     where,
 )
@@ -79,7 +79,7 @@ def draw(results: Sequence[Result]) -> Reproduction:
     figure = Figure("fig1", "Neurons become parallel as the scale vanishes", panels, 2, caption)
     return Reproduction(
         (figure,),
-        {"fig1": columns(results, ("scheme", "d", "width", "power", "engine"))},
+        {"fig1": table(results, ("scheme", "d", "width", "power", "engine"))},
         tuple(expectations(results)),
         _note(results),
     )
@@ -226,8 +226,8 @@ def draw_mean(results: Sequence[Result]) -> Reproduction:
         "same shape as the largest one, lower."
     )
     figure = Figure("average_angle", "The mean angle", panels, 2, caption)
-    table = columns(results, ("scheme", "d", "width", "power", "engine"))
-    return Reproduction((figure,), {"average_angle": table}, (expected,), _note(results))
+    rows = table(results, ("scheme", "d", "width", "power", "engine"))
+    return Reproduction((figure,), {"average_angle": rows}, (expected,), _note(results))
 
 
 def draw_nuclear(results: Sequence[Result]) -> Reproduction:
@@ -258,8 +258,8 @@ def draw_nuclear(results: Sequence[Result]) -> Reproduction:
         "that fits; training stops at a mean squared error of 1e-9."
     )
     figure = Figure("nuclear_norm", "The nuclear norm tends to 1", tuple(panels), 2, caption)
-    table = columns(results, ("scheme", "d", "width", "power", "engine"))
-    return Reproduction((figure,), {"nuclear_norm": table}, (expected,), _note(results))
+    rows = table(results, ("scheme", "d", "width", "power", "engine"))
+    return Reproduction((figure,), {"nuclear_norm": rows}, (expected,), _note(results))
 
 
 WIDTHS = (25, 50, 200)
@@ -299,8 +299,8 @@ def draw_widths(results: Sequence[Result]) -> Reproduction:
     caption = "Largest final angle for three widths: medians and range over trials."
     figure = Figure("widths", "The width changes little", (panel,), 1, caption, wide=False)
     kept = tuple(expectations(results))[:2]
-    table = columns(results, ("scheme", "d", "width", "power"))
-    return Reproduction((figure,), {"widths": table}, kept, _note(results))
+    rows = table(results, ("scheme", "d", "width", "power"))
+    return Reproduction((figure,), {"widths": rows}, kept, _note(results))
 
 
 RECIPES = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from reluflow.figures import Axis, Figure, Heat, Layer, Line, Panel, Rule
 from reluflow.figures.description import DASHES
-from reluflow.papers.correlated.figures.tables import columns, distinct, point, where
+from reluflow.papers.correlated.figures.tables import distinct, point, table, where
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
 
@@ -101,8 +101,8 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "both cases of Theorem 8 occur at random; measured here",
         ),
     )
-    table = columns(results, ("d", "half_angle", "count"))
-    return Reproduction((figure,), {"rank_norm": table}, expected)
+    rows = table(results, ("d", "half_angle", "count"))
+    return Reproduction((figure,), {"rank_norm": rows}, expected)
 
 
 def _shares(

@@ -9,6 +9,7 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.sweeps import Point, Result, derived_seed
+from reluflow.theory.results import by_seed, columns
 
 MODULE = "reluflow.papers.correlated.figures.measures"
 
@@ -44,16 +45,10 @@ def spread(
 
 def trials(results: Sequence[Result]) -> list[list[Result]]:
     """Results grouped by the seed of their trial, each ordered by scale, largest first."""
-    seeds = list(dict.fromkeys(result.point.seed for result in results))
-    groups = [[r for r in results if r.point.seed == seed] for seed in seeds]
-    return [sorted(group, key=lambda r: -r.point.parameters["power"]) for group in groups]
+    return [sorted(own, key=lambda r: -r.point.parameters["power"]) for own in by_seed(results)]
 
 
-def columns(results: Sequence[Result], parameters: Sequence[str]) -> dict[str, list[Any]]:
+def table(results: Sequence[Result], parameters: Sequence[str]) -> dict[str, list[Any]]:
     """Every result as a row: parameters, seed, numbers."""
-    values = [name for name, value in results[0].values.items() if np.isscalar(value)]
-    table: dict[str, list[Any]] = {
-        name: [r.point.parameters[name] for r in results] for name in parameters
-    }
-    table["seed"] = [result.point.seed for result in results]
-    return {**table, **{name: [r.values[name] for r in results] for name in values}}
+    names = [name for name, value in results[0].values.items() if np.isscalar(value)]
+    return columns(results, parameters, names) | {"seed": [r.point.seed for r in results]}

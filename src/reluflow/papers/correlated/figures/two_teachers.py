@@ -11,10 +11,10 @@ import numpy as np
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
 from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.figures.tables import (
-    columns,
     distinct,
     point,
     spread,
+    table,
     where,
 )
 from reluflow.sweeps import Point, Result
@@ -87,8 +87,8 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "one cluster fitted, of labels 3 against 1: 1/10 remains",
         ),
     )
-    table = columns(results, ("d", "width", "power", "rho", "uncentred"))
-    return Reproduction((figure,), {"two_teachers": table}, expected)
+    rows = table(results, ("d", "width", "power", "rho", "uncentred"))
+    return Reproduction((figure,), {"two_teachers": rows}, expected)
 
 
 def _degrees(result: Result) -> float:

@@ -11,10 +11,10 @@ import numpy as np
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Rule
 from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.correlated.figures.tables import (
-    columns,
     distinct,
     point,
     spread,
+    table,
     where,
 )
 from reluflow.sweeps import Point, Result
@@ -104,8 +104,8 @@ def draw(results: Sequence[Result]) -> Reproduction:
             f"{SOURCE}; first observed here: rank 1 is not the rule any more",
         ),
     )
-    table = columns(results, ("d", "half_angle", "width", "power"))
-    return Reproduction((figure,), {"wider_cone": table}, expected, _note(beyond))
+    rows = table(results, ("d", "half_angle", "width", "power"))
+    return Reproduction((figure,), {"wider_cone": rows}, expected, _note(beyond))
 
 
 def _is_aligned(result: Result) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel, Points
 from reluflow.figures.description import MARKERS, Layer
-from reluflow.papers.orthogonal.figures.training import by_seed, figure_name, points
+from reluflow.papers.orthogonal.figures.training import figure_name, points
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
+from reluflow.theory.results import by_seed
 
 ONE = 1.0 + 1e-9  # a cosine, rounded
 TITLES = (

@@ -11,7 +11,6 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
 from reluflow.papers.orthogonal.figures.training import (
-    by_seed,
     figure_name,
     norm_lines,
     norm_table,
@@ -19,7 +18,7 @@ from reluflow.papers.orthogonal.figures.training import (
 )
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction
-from reluflow.theory.results import extreme
+from reluflow.theory.results import by_seed, extreme
 
 
 def draw_exponents(results: Sequence[Result]) -> Reproduction:

@@ -11,6 +11,7 @@ from reluflow.checks import Array
 from reluflow.figures import Points
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Expectation
+from reluflow.theory.results import columns
 
 
 def by_engine(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
@@ -70,14 +71,10 @@ def size_ticks(sizes: Array) -> tuple[tuple[float, str], ...]:
 
 def run_table(results: Sequence[Result]) -> dict[str, list[Any]]:
     """The columns of the figure's CSV file."""
-    names = ("n", "m", "init", "lambda0", "lr")
-    columns: dict[str, list[Any]] = {
-        "engine": [r.point.task.rpartition("_")[2] for r in results],
-        **{name: [r.point.parameters[name] for r in results] for name in names},
-    }
-    for name in ("squared_norm", "limit", "optimum", "epochs", "loss", "reached"):
-        columns[name] = [r.values[name] for r in results]
-    return columns
+    parameters = ("n", "m", "init", "lambda0", "lr")
+    measured = ("squared_norm", "limit", "optimum", "epochs", "loss", "reached")
+    engines = [r.point.task.rpartition("_")[2] for r in results]
+    return {"engine": engines} | columns(results, parameters, measured)
 
 
 def unfinished_note(results: Sequence[Result]) -> str:

@@ -13,6 +13,7 @@ from reluflow.figures import Axis, Figure, Line, Panel, Rule
 from reluflow.figures.description import DASHES
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import by_seed
 
 TASK = "reluflow.papers.orthogonal.figures.staircase:staircase"
 LOG_INVERSE_SCALE = 200.0 * float(np.log(10.0))
@@ -28,12 +29,6 @@ def points(size: Size, seed: int) -> list[Point]:
         for number in seeds
         for engine in ("descent", "flow")
     ]
-
-
-def by_seed(results: Sequence[Result]) -> list[list[Result]]:
-    """The trainings of each draw, in the order of the sweep."""
-    seeds = list(dict.fromkeys(result.point.seed for result in results))
-    return [[result for result in results if result.point.seed == seed] for seed in seeds]
 
 
 def figure_name(base: str, k: int) -> str:

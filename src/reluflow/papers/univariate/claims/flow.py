@@ -1,4 +1,4 @@
-r"""Claims about the flow itself (sections 1, 4 and 6.1 of the specification): U1 - U6, U16.
+r"""Claims about the flow itself: U1 - U6, U16.
 
 They need no separation: clocks, conserved quantities, monotone quantities, frozen neurons.
 """

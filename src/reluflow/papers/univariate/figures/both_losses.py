@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Points, Rule
+from reluflow.figures.description import DASHES
 from reluflow.papers.univariate.figures.function import bands
 from reluflow.papers.univariate.figures.problems import LOSSES, point
-from reluflow.papers.univariate.figures.tools import DASHES, FALL, extreme, pick
+from reluflow.papers.univariate.figures.tools import FALL, pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import extreme
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:

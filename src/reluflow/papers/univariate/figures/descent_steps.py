@@ -7,18 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel
+from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import (
-    DASHES,
-    MARKERS,
-    groups,
-    median,
-    pick,
-    power,
-    values,
-)
+from reluflow.papers.univariate.figures.tools import pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import columns, groups, median, slope, values
 
 # powers are fitted up to this step; at 10^-2 the drift leaves first order, as the figure shows
 SMALL_STEP = 10.0**-2.45
@@ -55,8 +49,8 @@ def _draw(results: Sequence[Result]) -> Reproduction:
         found = [values(cells[a], name) for a in alpha]
         middle = np.array([median(part[np.isfinite(part)]) for part in found])
         small = alpha <= SMALL_STEP
-        powers[name] = power(alpha[small], middle[small])
-        everywhere[name] = power(alpha, middle)
+        powers[name] = slope(alpha[small], middle[small])
+        everywhere[name] = slope(alpha, middle)
         lines.append(Line(alpha, middle, label=label, colour=k, dash=DASHES[k], marker=MARKERS[k]))
     text = (
         f"{len(kept)} of {len(results)} runs of descent reach the loss e^-8. Powers are fitted for "
@@ -81,16 +75,10 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"the step; balance drifts in proportion too. {text}"
         ),
     )
-    first = "first order in the step (RELIABILITY A2, A6; section 4.4 of the specification)"
+    first = "first order in the step"
     return Reproduction(
         (figure,),
-        {
-            "descent": {
-                "alpha": [result.point.parameters["alpha"] for result in results],
-                **{name: [r.values[name] for r in results] for name, _ in ROWS},
-                "reached": [result.values["reached"] for result in results],
-            }
-        },
+        {"descent": columns(results, ("alpha",), (*(name for name, _ in ROWS), "reached"))},
         (
             Expectation(
                 "power of alpha in the drift, alpha up to 10^-2.5",

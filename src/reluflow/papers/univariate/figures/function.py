@@ -9,8 +9,9 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Points, Rule, Span
+from reluflow.figures.description import DASHES
 from reluflow.papers.univariate.figures.problems import point, scale_of
-from reluflow.papers.univariate.figures.tools import DASHES, FALL, fates
+from reluflow.papers.univariate.figures.tools import FALL, fates
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 

@@ -7,22 +7,15 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel
+from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import (
-    DASHES,
-    MARKERS,
-    count_axis,
-    fates,
-    groups,
-    pick,
-    power,
-    separated,
-    values,
-)
+from reluflow.papers.univariate.figures.tools import count_axis, fates, pick, separated
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import columns, groups, slope, values
 
 # far beyond separation; the sign changes of the function hardly move afterwards
+MEASURED = ("error", "separated", "unfinished", "regions")
 LEVEL = 50.0
 
 
@@ -67,7 +60,7 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"against the width, r = 2, n = 20. {fates(results)}"
         ),
     )
-    source = "Corollary 5.1: n = O(r log(1/eps)/eps); issue: slope -1 +- 0.3"
+    source = "Corollary 5.1: n = O(r log(1/eps)/eps), so -1 up to logarithms"
     expectations = [
         Expectation("power of n in the error, all r", _common_power(sizes), -1.3, -0.7, source),
         *(
@@ -86,7 +79,7 @@ def _draw(results: Sequence[Result]) -> Reproduction:
     )
     return Reproduction(
         (figure,),
-        {"errors": _table(results)},
+        {"errors": columns(results, ("r", "n", "width"), MEASURED)},
         tuple(expectations),
         note=f"{fates(results)} Fitted constant of error = c r/n: {constants}.",
     )
@@ -121,7 +114,7 @@ def _by_size(runs: Sequence[Result]) -> tuple[Panel, dict[int, float], str]:
         n = np.array(sorted(cells), dtype=np.float64)
         mean, spread = np.array([cells[int(size)] for size in n]).T
         constant = float(np.exp(np.nanmean(np.log(mean * n / r))))
-        slopes[r] = power(n, mean)
+        slopes[r] = slope(n, mean)
         fitted.append(f"{constant:.2f} (r = {r})")
         layers += [
             Line(
@@ -157,16 +150,7 @@ def _by_width(runs: Sequence[Result]) -> tuple[Panel, float]:
         Axis("population error", range=(0.0, top)),
         (line,),
     )
-    return panel, power(width, mean)
-
-
-def _table(results: Sequence[Result]) -> dict[str, list[object]]:
-    table: dict[str, list[object]] = {
-        key: [result.point.parameters[key] for result in results] for key in ("r", "n", "width")
-    }
-    for name in ("error", "separated", "unfinished", "regions"):
-        table[name] = [result.values[name] for result in results]
-    return table
+    return panel, slope(width, mean)
 
 
 RECIPES = (

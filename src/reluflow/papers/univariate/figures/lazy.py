@@ -10,18 +10,12 @@ from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
 from reluflow.papers.univariate.constants import optimisation_requirements
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import (
-    extreme,
-    fates,
-    groups,
-    median,
-    pick,
-    power,
-    values,
-)
+from reluflow.papers.univariate.figures.tools import fates, pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import columns, extreme, groups, median, slope, values
 
+MEASURED = ("reached", "movement", "displacement", "then", "later", "level", "unfinished")
 R_TEACHER, SAMPLE, WIDTH = 2, 15, 64
 LAZY_FROM = 3.0
 
@@ -86,12 +80,13 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"Theorem 3.1 asks for {_asked()}. {fates(results)}"
         ),
     )
-    late = power(sigma[sigma >= LAZY_FROM], movement[sigma >= LAZY_FROM])
+    late = slope(sigma[sigma >= LAZY_FROM], movement[sigma >= LAZY_FROM])
     share = float(np.mean([bool(result.values["reached"]) for result in results]))
     excess = [r.values["later"] for r in results if r.values["reached"]]
+    sigmas = [result.point.parameters["sigma"] for result in results]
     return Reproduction(
         (figure,),
-        {"lazy_rich": _table(results)},
+        {"lazy_rich": {"sigma_hidden": sigmas, **columns(results, (), MEASURED)}},
         (
             Expectation(
                 f"power of sigma_h in the movement, from {LAZY_FROM:g} on",
@@ -138,14 +133,6 @@ def _count(
         low=np.array([extreme(part, "least") for part in found]),
         high=np.array([extreme(part, "largest") for part in found]),
     )
-
-
-def _table(results: Sequence[Result]) -> dict[str, list[object]]:
-    names = ("reached", "movement", "displacement", "then", "later", "level", "unfinished")
-    table: dict[str, list[object]] = {
-        "sigma_hidden": [result.point.parameters["sigma"] for result in results]
-    }
-    return table | {name: [result.values[name] for result in results] for name in names}
 
 
 RECIPES = (

@@ -8,10 +8,11 @@ import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel, Points, Rule
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import extreme, fates, pick, separated
+from reluflow.papers.univariate.figures.tools import fates, pick, separated
 from reluflow.papers.univariate.figures.trends import gap_panel
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import extreme
 
 BEST = float(np.sqrt(17.0) / 4.0)
 OPTIMAL = 1e-3

@@ -8,25 +8,15 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
+from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.univariate.constants import region_bound
 from reluflow.papers.univariate.figures.problems import point, scale_of
-from reluflow.papers.univariate.figures.tools import (
-    DASHES,
-    LN10,
-    MARKERS,
-    count_axis,
-    extreme,
-    fates,
-    groups,
-    median,
-    pick,
-    power,
-    separated,
-    values,
-)
+from reluflow.papers.univariate.figures.tools import LN10, count_axis, fates, pick, separated
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import columns, extreme, groups, median, slope, values
 
+MEASURED = ("regions", "fewest", "most", "resolved", "separated", "unfinished", "switches", "level")
 FLAT = 0.15
 # runs with a band each; more would hide one another
 BANDS = 3
@@ -231,7 +221,10 @@ def _draw_width(results: Sequence[Result]) -> Reproduction:
         ),
     )
     return Reproduction(
-        (figure,), {"regions_width": _width_table(results)}, tuple(expectations), fates(results)
+        (figure,),
+        {"regions_width": columns(results, ("r", "n", "width"), MEASURED)},
+        tuple(expectations),
+        fates(results),
     )
 
 
@@ -242,7 +235,7 @@ def _width_shape(r: int, members: Sequence[Result]) -> list[Expectation]:
     return [
         Expectation(
             f"power of the width in the number of regions, r = {r}",
-            power(widths, values(kept, "regions")),
+            slope(widths, values(kept, "regions")),
             -FLAT,
             FLAT,
             "Theorem 4.2: the bound does not depend on the width",
@@ -255,25 +248,6 @@ def _width_shape(r: int, members: Sequence[Result]) -> list[Expectation]:
             "Theorem 4.2",
         ),
     ]
-
-
-def _width_table(results: Sequence[Result]) -> dict[str, list[object]]:
-    names = (
-        "regions",
-        "fewest",
-        "most",
-        "resolved",
-        "separated",
-        "unfinished",
-        "switches",
-        "level",
-    )
-    table: dict[str, list[object]] = {
-        key: [result.point.parameters[key] for result in results] for key in ("r", "n", "width")
-    }
-    for name in names:
-        table[name] = [result.values.get(name, -1) for result in results]
-    return table
 
 
 RECIPES = (

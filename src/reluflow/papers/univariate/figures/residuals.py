@@ -9,10 +9,11 @@ import numpy as np
 
 from reluflow.figures import Figure
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import fates, median, pick, power, separated
+from reluflow.papers.univariate.figures.tools import fates, pick, separated
 from reluflow.papers.univariate.figures.trends import residual_panel
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import median, slope
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
@@ -32,7 +33,7 @@ def late_power(history: Mapping[str, Any], x: str, y: str) -> float:
     """The power of F over its last two decades."""
     F = history[x]
     late = F[-1] / 100.0 < F
-    return power(F[late], history[y][late])
+    return slope(F[late], history[y][late])
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:
@@ -51,7 +52,7 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"eps falls like F^(-1/2), 1 - cos like 1/F. {fates(results)}"
         ),
     )
-    source = "section 6.2 of the specification: rates with frozen components"
+    source = "derived: rates with frozen components"
     rows = (
         ("power of F in 1 - cos", "F", "misalignment", -1.4, -0.7, source),
         ("power of F in eps", "kkt_F", "kkt_eps", -0.8, -0.3, source),

@@ -9,16 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow.figures import Axis
-from reluflow.figures.description import Dash, Marker
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Size
-from reluflow.theory.results import extreme, groups, median, values
-from reluflow.theory.results import slope as power
 from reluflow.trajectory import Status
 
 LN10 = float(np.log(10.0))
-DASHES: tuple[Dash, ...] = ("solid", "dash", "dashdot", "dot")
-MARKERS: tuple[Marker, ...] = ("circle", "square", "triangle", "diamond", "cross")
 FALL = "loss level F = -log(loss)"
 
 
@@ -52,20 +47,3 @@ def fates(results: Sequence[Result]) -> str:
     if broken:
         text += f", {broken} could not be completed by the engine and are left out"
     return text + "."
-
-
-__all__ = [
-    "DASHES",
-    "FALL",
-    "LN10",
-    "MARKERS",
-    "count_axis",
-    "extreme",
-    "fates",
-    "groups",
-    "median",
-    "pick",
-    "power",
-    "separated",
-    "values",
-]

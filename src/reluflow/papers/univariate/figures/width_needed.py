@@ -13,12 +13,14 @@ from reluflow.papers.univariate.constants import (
     quarter_tail,
 )
 from reluflow.papers.univariate.figures.problems import point
-from reluflow.papers.univariate.figures.tools import extreme, groups, pick, values
+from reluflow.papers.univariate.figures.tools import pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
+from reluflow.theory.results import columns, extreme, groups, values
 
 FEW, MANY = 6, 40
 SIGMA = 10.0
+MEASURED = ("reached", "dead", "alive", "mass", "risk", "unfinished")
 # live neurons per cell up to which wrong masses are drawn; beyond there is no bound
 SHOWN = 2.0
 
@@ -93,7 +95,7 @@ def _draw(results: Sequence[Result]) -> Reproduction:
     tail = min(quarter_tail(int(run.point.parameters["width"])) for run in results)
     return Reproduction(
         (figure,),
-        {"width_needed": _table(results)},
+        {"width_needed": columns(results, ("cells", "width"), MEASURED)},
         (
             Expectation(
                 "smallest surplus of wrong mass over the bound",
@@ -176,15 +178,6 @@ def _floor_panel(results: Sequence[Result]) -> Panel:
         Axis("mass of y N <= 0", range=(-0.03, 0.8)),
         tuple(layers),
     )
-
-
-def _table(results: Sequence[Result]) -> dict[str, list[object]]:
-    table: dict[str, list[object]] = {
-        key: [result.point.parameters[key] for result in results] for key in ("cells", "width")
-    }
-    for name in ("reached", "dead", "alive", "mass", "risk", "unfinished"):
-        table[name] = [result.values[name] for result in results]
-    return table
 
 
 RECIPES = (
