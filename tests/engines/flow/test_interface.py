@@ -377,7 +377,7 @@ def test_layers_of_different_scale():
         ({"record": []}, "`record`"),
         ({"record": [0.0, float("inf")]}, "`record`"),
         ({"record": [0.0, 5.0], "t_end": 2.0}, "`record`.*outside"),
-        ({"train": "output"}, "`train`"),
+        ({"train": "outer"}, "`train`"),
         ({"max_seconds": 0.0}, "`max_seconds`"),
         ({"max_events": -1}, "`max_events`"),
         ({"max_events": 1.5}, "`max_events`"),
