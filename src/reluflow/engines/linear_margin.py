@@ -81,6 +81,12 @@ class Margins:
         shares = self.model.data.y * self.loss.shares(q)
         return spectrum.sigma * (spectrum.U.T @ shares), self.loss.log_total_force(q)
 
+    def rounding(self, zeta: Array) -> float:
+        """A total pull below this is none: that of outputs rounded as sums of this size."""
+        longest = float(self.model.spectrum.sigma[0])
+        size = float(np.abs(self.model.start_outputs).max() + longest * np.linalg.norm(zeta))
+        return longest * max(REST, 64.0 * EPS * size)
+
     def jacobian(self, zeta: Array) -> tuple[Array, Array]:
         """Derivatives of the pull, and of minus the logarithm of the total force.
 
@@ -229,7 +235,7 @@ def _follow(flow: Margins, points: list[Point], stops: Stops, ask: Callable[[], 
             return Result(points, Status.STOP_LOSS)
         if start.log_t >= stops.log_t:
             return Result(points, Status.T_END)
-        if np.linalg.norm(flow.pull(start.zeta)[0]) <= REST * longest:
+        if np.linalg.norm(flow.pull(start.zeta)[0]) <= flow.rounding(start.zeta):
             return _at_rest(flow, points)
         if _is_level(flow, start):
             return Result(points, Status.STATIONARY, "", start.zeta, math.inf)
