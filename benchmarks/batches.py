@@ -1,8 +1,10 @@
 """Mini-batches beside full-batch descent: CPU time for each example that a step looks at.
 
 ``ratio`` is the time of full-batch descent for an example over that of a batch: 1 / 1.5 = 0.67 or
-more is asked for. Full-batch descent forms forces once for neurons with equal rows, which a batch
-cannot profit from; ordinary data have nearly as many rows as neurons, aligned networks few.
+more is asked for. Every step moves every neuron, whatever the size of the batch, and full-batch
+descent forms forces once for all neurons with equal rows. Ordinary data have nearly as many rows as
+neurons; on a network that has aligned, with few rows, a full step costs little more than to move
+the neurons, and no batch can come near it for an example.
 """
 
 from __future__ import annotations
@@ -28,18 +30,26 @@ def ordinary(n: int, d: int, m: int, seed: int) -> tuple[Any, Any]:
     return rf.Dataset(X, y), rf.Network(0.1 * rng.normal(size=m), 0.1 * rng.normal(size=(m, d)))
 
 
-def compare(name: str, problem: tuple[Any, Any], batch: int, **more: Any) -> dict[str, Any]:
+def compare(
+    name: str,
+    problem: tuple[Any, Any],
+    batch: int,
+    *,
+    lr: float = LR,
+    epochs: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
     """Equal numbers of examples, so that many epochs of batches make as many full steps."""
     data, net = problem
-    epochs = max(20, 2_000_000 // (data.n * net.width))
+    epochs = epochs or max(20, 2_000_000 // (data.n * net.width))
     steps = epochs * (data.n // batch)
 
     def full(count: int) -> None:
-        rf.descend(data, net, lr=LR, steps=count, record=2, progress=False)
+        rf.descend(data, net, lr=lr, steps=count, record=2, progress=False)
 
     def batches(count: int) -> None:
         options = {"batch": batch, "seed": 0, **more}
-        rf.descend(data, net, lr=LR, steps=count, record=2, progress=False, **options)
+        rf.descend(data, net, lr=lr, steps=count, record=2, progress=False, **options)
 
     full(1)
     batches(1)
@@ -55,11 +65,11 @@ def compare(name: str, problem: tuple[Any, Any], batch: int, **more: Any) -> dic
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """Ordinary regression of several sizes, momentum, and the aligned networks of small starts."""
+    """Ordinary regression of several sizes, momentum, and a small start that aligns."""
     for n, d, m, batch in ((1000, 20, 100, 32), (1000, 20, 100, 8), (300, 20, 200, 32)):
         yield compare(f"ordinary, n={n}, d={d}, m={m}", ordinary(n, d, m, 0), batch)
     yield compare("the same with momentum", ordinary(1000, 20, 100, 0), 32, momentum=0.9)
     yield compare("ordinary, n=1000, d=200, m=200", ordinary(1000, 200, 200, 0), 64)
-    yield compare(
-        "whole training, n=d=16, m=200", correlated(16, 16, 200, aligned=False, seed=0), 4
-    )
+    yield compare("ordinary, n=20, d=5, m=50", ordinary(20, 5, 50, 0), 4)
+    start = correlated(16, 16, 200, aligned=False, seed=0)
+    yield compare("from a small start, n=d=16, m=200", start, 4, lr=0.1, epochs=20_000)

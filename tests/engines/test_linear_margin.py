@@ -104,6 +104,17 @@ def test_points_that_cannot_be_separated_have_a_minimum(loss):
     assert same(run.at(np.inf), run.final)
 
 
+@BOTH
+def test_a_loss_that_stays_above_zero_while_a_margin_grows_is_seen(loss):
+    data = rf.Dataset([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [1.0, -1.0, 1.0])
+    net = rf.Network([1.0, 0.5], [[1.0, 0.1], [0.1, 1.0]])
+    run = rf.flow(data, net, loss=loss, train="linearised")
+    assert run.status == "stationary"
+    assert run.limit_error == np.inf  # the weights have no limit
+    least = 2.0 * loss.value(np.zeros(1), np.ones(1)) / 3.0
+    assert run.loss[-1] == pytest.approx(least, rel=1e-6)
+
+
 def test_losses_times_and_files_are_of_the_same_run(tmp_path):
     loss = LOSSES[1]
     data, net = problem(6, 3, 12, loss, seed=4)

@@ -25,7 +25,7 @@ import numpy as np
 from reluflow import interrupts
 from reluflow.checks import Array
 from reluflow.engines import checkpoints
-from reluflow.geometry.linear_model import LinearModel
+from reluflow.geometry.linear_model import EPS, LinearModel
 from reluflow.losses import Exponential, Loss, Square
 from reluflow.statuses import Status
 
@@ -33,6 +33,7 @@ ORDER = 8
 FIRST = 1e-2  # the first step, in units of the fastest mode
 LATE = 0.1  # share of an e-fold of time in which G falls by one, late in training it is 1
 MOST_REJECTED = 60  # steps in a row
+LONG, LEVEL, LITTLE = 1e6, 1e-8, 1e-3  # see `_is_level`
 REST = 1e-13  # a total pull below this share of its parts is none
 LATEST = 1e15  # log t at which a run that cannot reach its stop is given up
 
@@ -79,6 +80,12 @@ class Margins:
         spectrum, q = self.model.spectrum, self.margins(zeta)
         shares = self.model.data.y * self.loss.shares(q)
         return spectrum.sigma * (spectrum.U.T @ shares), self.loss.log_total_force(q)
+
+    def rounding(self, zeta: Array) -> float:
+        """A total pull below this is none: that of outputs rounded as sums of this size."""
+        longest = float(self.model.spectrum.sigma[0])
+        size = float(np.abs(self.model.start_outputs).max() + longest * np.linalg.norm(zeta))
+        return longest * max(REST, 64.0 * EPS * size)
 
     def jacobian(self, zeta: Array) -> tuple[Array, Array]:
         """Derivatives of the pull, and of minus the logarithm of the total force.
@@ -228,8 +235,10 @@ def _follow(flow: Margins, points: list[Point], stops: Stops, ask: Callable[[], 
             return Result(points, Status.STOP_LOSS)
         if start.log_t >= stops.log_t:
             return Result(points, Status.T_END)
-        if np.linalg.norm(flow.pull(start.zeta)[0]) <= REST * longest:
+        if np.linalg.norm(flow.pull(start.zeta)[0]) <= flow.rounding(start.zeta):
             return _at_rest(flow, points)
+        if _is_level(flow, start):
+            return Result(points, Status.STATIONARY, "", start.zeta, math.inf)
         if start.log_t >= LATEST:
             reason = f"the loss asked for is not reached at log t = {LATEST:g}; it may never be"
             return Result(points, Status.FAILED, reason)
@@ -258,11 +267,34 @@ def _cut(flow: Margins, start: Point, size: float, found: Point, stops: Stops) -
     return found
 
 
+def _is_level(flow: Margins, point: Point) -> bool:
+    """Whether the loss stays above zero while the margins of some points still grow.
+
+    Then weights have no limit. Those points have faded, t is long beside the fastest mode, and an
+    e-fold of time takes less than `LEVEL` of the loss; or little, where the pull is so small that
+    its rounding moves the weights in that time by more than the tolerance.
+    """
+    assert not isinstance(flow.loss, Square)
+    shares, (pull, log_force) = flow.loss.shares(flow.margins(point.zeta)), flow.pull(point.zeta)
+    if shares.min() * len(shares) > math.sqrt(flow.rtol):
+        return False
+    passed = point.log_t + log_force + 2.0 * math.log(flow.model.spectrum.sigma[0])
+    if passed < math.log(LONG):
+        return False
+    fall = point.log_t + 2.0 * log_force - point.log_loss + 2.0 * math.log(np.linalg.norm(pull))
+    drift = EPS * flow.model.spectrum.sigma[0] * math.exp(min(point.log_t + log_force, 700.0))
+    is_lost = drift > flow.rtol * float(np.linalg.norm(point.zeta))
+    return fall <= math.log(LITTLE if is_lost else LEVEL)
+
+
 def _at_rest(flow: Margins, points: list[Point]) -> Result:
     """A minimum with a finite loss: Newton's last step says how far it is."""
     zeta, gap = points[-1].zeta, math.inf
     for _ in range(4):
-        move = np.linalg.solve(flow.jacobian(zeta)[0], flow.pull(zeta)[0])
+        try:
+            move = np.linalg.solve(flow.jacobian(zeta)[0], flow.pull(zeta)[0])
+        except np.linalg.LinAlgError:  # points have faded beyond the range of floats
+            return Result(points, Status.STATIONARY, "", points[-1].zeta, math.inf)
         zeta, gap = zeta - move, float(np.linalg.norm(move))
     error = 2.0 * gap + 1e-15 * float(np.linalg.norm(zeta))
     return Result(points, Status.STATIONARY, "", zeta, error)

@@ -19,7 +19,7 @@ export class Controls {
     this.signs = this.choice("signs", [["random", "random"], ["positive", "positive"]], (v) => app.changeNet({ signs: v }));
     this.loss = this.choice("loss", [["square", "square"], ["exponential", "exponential"], ["logistic", "logistic"]], (v) => app.setLoss(v));
     this.factor = this.choice("factor", [["1/2n", "1/2n"], ["1/2", "1/2"], ["1/n", "1/n"]], (v) => app.change({ factor: v }));
-    this.train = this.choice("train", [["both", "both layers"], ["hidden", "hidden layer"]], (v) => app.change({ train: v }));
+    this.train = this.choice("train", [["both", "both layers"], ["hidden", "hidden one"]], (v) => app.change({ train: v }));
     this.rtol = this.choice("tolerance", ["1e-2", "1e-4", "1e-6", "1e-8", "1e-10"].map((t) => [t, t]), (v) => app.change({ rtol: Number(v) }));
     this.points = html("div", { class: "points", tabindex: 0, role: "group", "aria-label": "Points as numbers" });
     this.own = html("textarea", { rows: 4, "aria-label": "A table of points", placeholder: "x, y\n-1, 0.5\n1, 1" });

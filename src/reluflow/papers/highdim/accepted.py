@@ -26,8 +26,9 @@ def check_subject(subject: Subject) -> None:
             )
     a = subject.net.flat().a
     if not (np.abs(a) == 1.0).all():
+        some = ", ".join(f"{value:.4g}" for value in a[:5])
         raise InputError(
-            f"the output weights are {a.tolist()[:5]}. This theory fixes them to +1 and -1. Use "
+            f"the output weights begin with {some}. This theory fixes them to +1 and -1. Use "
             "networks.by_preactivations, or divide each neuron by |a|."
         )
     data = subject.data

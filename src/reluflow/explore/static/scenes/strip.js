@@ -6,8 +6,8 @@ export class StripScene {
   constructor(app) {
     this.app = app;
     this.card = new Card(app, {
-      id: "strip", title: "The same start at eight log scales", height: (w) => (w < 560 ? 330 : 190),
-      help: "The end of training from the same start at eight log scales, each computed afresh after "
+      id: "strip", title: "The same start at other log scales", height: (w) => (w < 560 ? 330 : 190),
+      help: "The end of training from the same start at up to eight log scales, each computed afresh after "
         + "the hand rests. Left to right the start shrinks and the limit of small scales takes shape.",
     });
     this.cells = this.card.layer("cells");
