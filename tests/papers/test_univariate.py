@@ -12,10 +12,13 @@ from reluflow.papers.univariate.constants import (
     logistic_counterexample,
     optimisation_requirements,
 )
+from reluflow.theory.subject import Subject
 
 from .univariate_subjects import (
     DENSITY,
+    PAPER,
     evaluate,
+    rows,
     sample,
     short_run,
     start,
@@ -33,6 +36,22 @@ def test_a_start_alone_is_trained_here_or_not_at_all():
     assert forbidden["U10"].verdict == "NOT_APPLICABLE"
     assert "start_runs=False" in forbidden["U10"].note
     assert forbidden["U12"].verdict == "PASS"  # needs no run
+
+
+def test_a_run_is_continued_only_while_a_row_is_open():
+    asked = []
+
+    def flow(*problem, **options):
+        asked.append(options)
+        return rf.flow(*problem, **options)
+
+    run = short_run(sample(), start(120), stop_log_loss=-2e4)
+    case = PAPER.prepare(Subject(run.data, run.net, (run,), {"flow": flow}))
+    assert {row.verdict.value for row in rows(case, "U7", "U8", "U10")} <= {
+        "PASS",
+        "NOT_APPLICABLE",
+    }
+    assert asked == []
 
 
 # ---------------------------------------------------------------------- broken hypotheses
