@@ -155,6 +155,12 @@ def test_full_cover_gives_two_jumps_and_the_minimal_norm():
     assert case.process.squared_norm == pytest.approx(case.process.minimal_squared_norm)
 
 
+def test_a_norm_that_equals_its_bound_is_within_it():
+    data = rf.Dataset(np.eye(1), [1.3])
+    found = row("O21", prepared((data, network([[1.0]], [1.0])), start_runs=False))
+    assert found.verdict == "PASS"
+
+
 def test_shared_masks_split_as_chi_squared():
     data, net = proper()
     W = np.vstack([net.mantissa.W, [0.2, 0.9, -0.1, -0.4]])

@@ -12,10 +12,14 @@ from reluflow.papers.univariate.constants import (
     logistic_counterexample,
     optimisation_requirements,
 )
+from reluflow.theory.subject import Subject
 
 from .univariate_subjects import (
     DENSITY,
+    PAPER,
     evaluate,
+    late_run,
+    rows,
     sample,
     short_run,
     start,
@@ -33,6 +37,19 @@ def test_a_start_alone_is_trained_here_or_not_at_all():
     assert forbidden["U10"].verdict == "NOT_APPLICABLE"
     assert "start_runs=False" in forbidden["U10"].note
     assert forbidden["U12"].verdict == "PASS"  # needs no run
+
+
+def test_a_run_is_continued_only_while_a_row_is_open():
+    asked = []
+
+    def flow(*problem, **options):
+        asked.append(options)
+        return rf.flow(*problem, **options)
+
+    run = late_run()
+    case = PAPER.prepare(Subject(run.data, run.net, (run,), {"flow": flow}))
+    assert verdicts(rows(case, "U7", "U8")) == ["PASS", "PASS"]
+    assert asked == []
 
 
 # ---------------------------------------------------------------------- broken hypotheses

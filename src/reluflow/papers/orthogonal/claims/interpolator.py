@@ -112,7 +112,7 @@ def o18(case: Orthogonal) -> Finding:
         allowed = max(allowed, 1e-8 + 100.0 * np.exp(-L * process.rate(float(after[k]) / L)))
     if allowed > 0.01:
         raise Unresolved(
-            f"lambda^delta is {allowed / 100:.2g} at log(1/lambda) = {L:.4g}: too large"
+            f"lambda^delta is {allowed / 100:.2g} at log(1/lambda) = {L:.4g}: a deeper run decides"
         )
     return at_most(worst, allowed, note=f"{len(shared)} groups at log(1/lambda) = {L:.4g}")
 

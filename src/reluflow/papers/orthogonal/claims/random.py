@@ -75,7 +75,7 @@ def o21(case: Orthogonal) -> Finding:
     y, found = case.data.y, case.limit.squared_norm
     sizes = np.sqrt((y > 0).sum()) + np.sqrt((y < 0).sum())
     return together(
-        at_most(found / probability.set_bound(case.limit), 1.0, 1e-12, note="by measured |U_k|"),
+        at_most(found / probability.set_bound(case.limit), 1.0 + 1e-12, note="by measured |U_k|"),
         at_most(found / (np.abs(y).max() * sizes), CONSTANT, 1e-9),
     )
 

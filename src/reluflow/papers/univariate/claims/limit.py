@@ -50,10 +50,8 @@ def alignment(case: Univariate) -> Finding:
 
 def _decided_later(case: Univariate, judge: Callable[[Univariate], Finding]) -> Finding:
     """The finding on the run, or, as long as it is open, on the run continued."""
-    found = judge(case)
-    for run in _later_runs(case):
-        if verdict_of(found) is not Verdict.UNRESOLVED:
-            break
+    found, later = judge(case), _later_runs(case)
+    while verdict_of(found) is Verdict.UNRESOLVED and (run := next(later, None)) is not None:
         found = judge(case.on(run))
     return found
 
@@ -153,10 +151,9 @@ def regions(case: Univariate) -> Finding:
     if case.met("A3"):
         r = case.teacher.width
         bound, text = min(bound, region_bound(r)), f"{text}, 32 r + 67 = {region_bound(r)}"
-    low, high = limit_regions(case.late_run, bound)
-    for run in _later_runs(case):  # kinks that vanish do so like powers of F
-        if not low <= bound < high:
-            break
+    (low, high), later = limit_regions(case.late_run, bound), _later_runs(case)
+    # kinks that vanish do so like powers of F
+    while low <= bound < high and (run := next(later, None)) is not None:
         low, high = limit_regions(run, bound)
     span = f"{low} to {high} over tolerances and a decade; {text}"
     if high < s:
