@@ -59,13 +59,21 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     level = _level(problem, rtol) - FAR
     if not any_below(state.a, state.w, state.sigma, rows.cid, level - np.log(problem.longest / 2)):
         return found
-    small = (rows.cid >= 0) & (problem.sign == 0.0) & (state.log_outputs(problem) < level)
-    small &= at.speeds[rows.cid] > 0.0
-    rays = rows.ray[rows.cid] & ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
-    for k in np.unique(rows.cid[small & ~rows.ray[rows.cid]]).tolist():
-        own = small & (rows.cid == k)
+    small = (rows.cid >= 0) & (state.log_outputs(problem) < level) & (at.speeds[rows.cid] > 0.0)
+    # in balance, to rounding: those that have grown far beyond what they were out of it
+    small &= (problem.sign == 0.0) | (problem.log_balance < 2.0 * state.sigma - FAR)
+    found = small & on_rays(at)
+    for k in np.unique(rows.cid[small & ~found]).tolist():
+        own = small & ~found & (rows.cid == k)
         found[own] = rows.free[k] & _lagging(at, rows.face[k], own)
-    return np.asarray(found | (small & rays))
+    return np.asarray(found)
+
+
+def on_rays(at: Start) -> NDArray[np.bool_]:
+    """The neurons (m,) all of which lies on the line of the pulls, in balance since the start."""
+    state, rows = at.state, at.classes
+    whole = ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
+    return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
 def _lagging(at: Start, row: Modes, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -101,14 +109,15 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
     end.still_sigma[ride] = was.still_sigma[ride]
     end.sigma = end.sigma.copy()
-    for k in np.unique(rows.cid[ride]).tolist():
-        own = np.flatnonzero(ride & (rows.cid == k))
+    rays = on_rays(at)
+    for k, straight in {*zip(rows.cid[ride].tolist(), rays[ride].tolist(), strict=True)}:
+        own = np.flatnonzero(ride & (rows.cid == k) & (rays == straight))
         row, sign = rows.face[k], np.sign(was.a[own])
         if not all(_holds(problem, row, c) for c in forces):
             return Ride(None)
         pulls = _pulls(problem, row, forces)
         sizes = np.linalg.norm(was.w[own], axis=1)
-        if rows.ray[k]:
+        if straight:
             along = (weights @ pulls[1:]) @ was.w[own].T / sizes
             end.sigma[own] += sign * along
             continue
@@ -126,7 +135,8 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
         direction = heading[-1] - turn[-1]
         direction /= np.linalg.norm(direction)
         end.w[own] = (sign * sizes)[:, None] * direction
-        end.still_sigma[own] = np.nan
+        if not rows.ray[k]:
+            end.still_sigma[own] = np.nan
     near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
     return Ride(None) if near else Ride(end)
 
