@@ -59,7 +59,8 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     level = _level(problem, rtol) - FAR
     if not any_below(state.a, state.w, state.sigma, rows.cid, level - np.log(problem.longest / 2)):
         return found
-    small = (rows.cid >= 0) & (state.log_outputs(problem) < level) & (at.speeds[rows.cid] > 0.0)
+    small = (rows.cid >= 0) & (state.log_outputs(problem) < level)
+    small &= at.speeds[rows.cid] * state.step >= BURDEN
     # in balance, to rounding: those that have grown far beyond what they were out of it
     small &= (problem.sign == 0.0) | (problem.log_balance < 2.0 * state.sigma - FAR)
     found = small & on_rays(at)
