@@ -80,12 +80,16 @@ class Controller:
         if not ride.any():
             return self._advance(at, limit)
         others = coupled.begin_at(self.problem, riders.without(at.state, ride))
-        step = self._advance(others, limit)
-        end = riders.carried(at, ride, step.stretch, step.end, self.rtol)
-        if end is not None:
-            return Step(step.stretch, end)
-        self.log.drop()
-        return self._advance(at, limit)
+        allowed = min(limit, riders.room(at, ride, self.rtol))
+        while True:
+            step = self._advance(others, allowed)
+            taken = riders.carried(at, ride, step.stretch, step.end, self.rtol)
+            if taken.end is not None:
+                return Step(step.stretch, taken.end)
+            self.log.drop()
+            allowed = 0.5 * step.stretch.step
+            if not taken.shorter or allowed * at.fastest < 1.0:
+                return self._advance(at, limit)
 
     def _advance(self, at: Start, limit: float) -> Step:
         limits = self.limits(at)

@@ -1,16 +1,24 @@
-r"""Neurons in balance that ride along one line, far below what outputs notice.
+r"""Neurons in balance that ride, far below what outputs notice: steps of any length for them.
 
-A balanced neuron with all of ``w`` along a line on which all pulls on it lie has ``|a| = |w|`` for
-ever, and
+A balanced neuron has ``|a| = |w|`` for ever, and with ``u = w / |w|`` and the sign s of a
 
-    d log|w| / dt = sign(a) g.w/|w|,
+.. math:: \frac{d}{dt} \log |w| = s\,g \cdot u, \qquad \dot u = s\,(g - (g \cdot u)\,u).
 
-a quadrature of forces that are known: it meets no plane, and has no error of its own. While its
-outputs are negligible it need not limit the steps of the others, however many e-folds it shrinks
-or grows in one of them.
+On a *ray*, where all of w and all pulls on it lie along one line, u is constant. *Aligned*, after
+many e-folds in slow forces, u follows :math:`s\,\hat g` with a lag,
+
+.. math:: u = s\,(\hat g - \hat g' / |g|) + O(\phi^2), \qquad
+          s\,g \cdot u = |g|\,(1 - \phi^2 / 2 + O(\phi^4)), \qquad \phi = |\hat g'| / |g| .
+
+Either way its size is a quadrature of forces that are known, and no plane is met. (A slide may be
+what holds it in a line or a plane, for as long as its weight stays in [0, 1].) While its outputs
+are negligible it need not limit the steps of the others, however many e-folds it shrinks or grows
+in one of them; what is left of an error of u by then has faded when it counts.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,28 +26,64 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.state import State
+from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import Start, Stretch, begin_at
-from reluflow.engines.flow.tolerances import BURDEN, FAR
+from reluflow.engines.flow.tolerances import ALIGNED, BURDEN, FAR, LAG
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import SLIDE
+from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.planes import multipliers
 from reluflow.kernels.flow.plateau import any_below
+
+# derivatives, at the start and the Radau nodes, of the polynomial through values there
+SLOPES = np.array(
+    [
+        [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
+        for node in tableau.START_RADAU
+    ]
+) @ np.asarray(tableau.START_RADAU_MONOMIALS)
+
+
+class Ride(NamedTuple):
+    """The end of a step with its riders, or None; then whether a shorter step may have one."""
+
+    end: State | None
+    shorter: bool = True
 
 
 def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     """The neurons (m,) that ride here and would limit the step to be tried."""
     problem, state, rows = at.problem, at.state, at.classes
     found = np.zeros(len(state.a), np.bool_)
-    if problem.hidden or at.fastest * state.step < BURDEN or not rows.ray.any():
+    if problem.hidden or at.fastest * state.step < BURDEN:
         return found
     level = _level(problem, rtol) - FAR
     if not any_below(state.a, state.w, state.sigma, rows.cid, level - np.log(problem.longest / 2)):
         return found
-    living = rows.cid >= 0
-    found[living] = rows.ray[rows.cid[living]] & (at.speeds[rows.cid[living]] > 0.0)
-    found &= (problem.sign == 0.0) & ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
-    return found & (state.log_outputs(problem) < level)
+    small = (rows.cid >= 0) & (state.log_outputs(problem) < level)
+    small &= at.speeds[rows.cid] * state.step >= BURDEN
+    # in balance, to rounding: those that have grown far beyond what they were out of it
+    small &= (problem.sign == 0.0) | (problem.log_balance < 2.0 * state.sigma - FAR)
+    found = small & on_rays(at)
+    for k in np.unique(rows.cid[small & ~found]).tolist():
+        own = small & ~found & (rows.cid == k)
+        found[own] = rows.free[k] & _lagging(at, rows.face[k], own)
+    return np.asarray(found)
+
+
+def on_rays(at: Start) -> NDArray[np.bool_]:
+    """The neurons (m,) all of which lies on the line of the pulls, in balance since the start."""
+    state, rows = at.state, at.classes
+    whole = ~state.still.any(axis=1) & ~np.isnan(state.still_sigma)
+    return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
+
+
+def _lagging(at: Start, row: Modes, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of the neurons ``own`` of one row are aligned with their pull."""
+    state = at.state
+    g = _pulls(at.problem, row, at.c[None])[0]
+    u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
+    off = np.abs(u - np.sign(state.a[own])[:, None] * g / np.linalg.norm(g)).max(axis=1)
+    return np.asarray(off <= ALIGNED)
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:
@@ -49,23 +93,53 @@ def without(state: State, ride: NDArray[np.bool_]) -> State:
     return left
 
 
-def carried(
-    at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rtol: float
-) -> State | None:
-    """The end of a step with its riders; None if one of them cannot ride all the way.
+def room(at: Start, ride: NDArray[np.bool_], rtol: float) -> float:
+    """The step in which no rider comes near the tolerance, at the pace of now."""
+    left = _level(at.problem, rtol) - 0.5 * FAR - at.state.log_outputs(at.problem)[ride]
+    return float((0.45 * left / at.speeds[at.classes.cid[ride]]).min())
 
-    It may come too near the tolerance, or a slide of it may end.
+
+def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rtol: float) -> Ride:
+    """The end of a step with its riders, if all of them can ride all the way.
+
+    One may come too near the tolerance, a slide of it may end, or it turns to a plane or too fast.
     """
-    problem, was = at.problem, at.state
-    if not all(_holds(problem, was, c, ride) for c in (at.c, *stretch.c)):
-        return None
-    whole = stretch.step * (tableau.RADAU_A[-1] @ stretch.c)
+    problem, was, rows = at.problem, at.state, at.classes
+    forces = np.vstack([at.c, stretch.c])
+    weights = stretch.step * tableau.RADAU_A[-1]
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
     end.still_sigma[ride] = was.still_sigma[ride]
     end.sigma = end.sigma.copy()
-    end.sigma[ride] = was.sigma[ride] + _growth(problem, was, whole, ride)
-    near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.5 * FAR
-    return None if near else end
+    rays = on_rays(at)
+    for k, straight in {*zip(rows.cid[ride].tolist(), rays[ride].tolist(), strict=True)}:
+        own = np.flatnonzero(ride & (rows.cid == k) & (rays == straight))
+        row, sign = rows.face[k], np.sign(was.a[own])
+        if not all(_holds(problem, row, c) for c in forces):
+            return Ride(None)
+        pulls = _pulls(problem, row, forces)
+        sizes = np.linalg.norm(was.w[own], axis=1)
+        if straight:
+            along = (weights @ pulls[1:]) @ was.w[own].T / sizes
+            end.sigma[own] += sign * along
+            continue
+        speed = np.linalg.norm(pulls, axis=1)
+        if speed.min() <= 0.0:
+            return Ride(None)
+        heading = pulls / speed[:, None]
+        turn = SLOPES @ heading / stretch.step / speed[:, None]
+        lag = np.sqrt(np.square(turn).sum(axis=1))
+        if lag.max() > LAG:
+            return Ride(None, shorter=False)
+        if not _clear(problem, row, heading, sign):
+            return Ride(None)
+        end.sigma[own] += weights @ (speed * (1.0 - 0.5 * lag**2))[1:]
+        direction = heading[-1] - turn[-1]
+        direction /= np.linalg.norm(direction)
+        end.w[own] = (sign * sizes)[:, None] * direction
+        if not rows.ray[k]:
+            end.still_sigma[own] = np.nan
+    near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
+    return Ride(None) if near else Ride(end)
 
 
 def lasting(at: Start, rtol: float) -> Start:
@@ -73,37 +147,42 @@ def lasting(at: Start, rtol: float) -> Start:
 
     If there are no others it is a plateau.
     """
-    problem, state = at.problem, at.state
+    problem, state, rows = at.problem, at.state, at.classes
     fading = riders(at, rtol)
-    if not fading.any():
-        return at
-    fading[fading] = _growth(problem, state, at.c, fading) < -rtol * problem.rate
-    alone = fading[at.classes.cid >= 0].all()
+    for k in np.unique(rows.cid[fading]).tolist():
+        own = np.flatnonzero(fading & (rows.cid == k))
+        g, w = _pulls(problem, rows.face[k], at.c[None])[0], state.w[own]
+        growth = np.sign(state.a[own]) * (w @ g) / np.linalg.norm(w, axis=1)
+        fading[own] = growth < -rtol * problem.rate
+    alone = fading[rows.cid >= 0].all()
     return at if alone or not fading.any() else begin_at(problem, without(state, fading))
 
 
-def _growth(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -> Array:
-    """``sign(a) g.w/|w|`` of each rider in forces ``c``, or their integral."""
+def _pulls(problem: Problem, row: Modes, forces: Array) -> Array:
+    """Pulls (S, d) on a neuron of this row in forces (S, n)."""
     planes = problem.planes
-    low, high = (pair[0] for pair in on_planes(c[None], planes))
-    pulls = [multipliers(low, high, row, planes.gram) @ planes.U for row in state.mode[ride]]
-    w = state.w[ride]
-    along = np.einsum("jd,jd->j", np.array(pulls), w) / np.linalg.norm(w, axis=1)
-    return np.asarray(np.sign(state.a[ride]) * along)
+    low, high = on_planes(np.ascontiguousarray(forces), planes)
+    return np.array(
+        [multipliers(low[k], high[k], row, planes.gram) @ planes.U for k in range(len(low))]
+    )
 
 
-def _holds(problem: Problem, state: State, c: Array, ride: NDArray[np.bool_]) -> bool:
-    """Whether riders that slide go on to do so in forces ``c``: weights in [0, 1]."""
-    planes = problem.planes
-    low, high = (pair[0] for pair in on_planes(c[None], planes))
-    for row in np.unique(state.mode[ride], axis=0):
-        slides = row == SLIDE
-        if slides.any():
-            f = multipliers(low, high, row, planes.gram)[slides]
-            ends = np.sort([low[slides], high[slides]], axis=0)
-            if (f < ends[0]).any() or (f > ends[1]).any():
-                return False
-    return True
+def _holds(problem: Problem, row: Modes, c: Array) -> bool:
+    """Whether a neuron that slides goes on to do so in forces ``c``: weights in [0, 1]."""
+    slides = row == SLIDE
+    if not slides.any():
+        return True
+    low, high = (pair[0] for pair in on_planes(c[None], problem.planes))
+    f = multipliers(low, high, row, problem.planes.gram)[slides]
+    ends = np.sort([low[slides], high[slides]], axis=0)
+    return bool((f >= ends[0]).all() and (f <= ends[1]).all())
+
+
+def _clear(problem: Problem, row: Modes, heading: Array, sign: Array) -> bool:
+    """Whether neurons of these signs, along the headings (S, d), stay on their sides of planes."""
+    z = heading @ problem.planes.U[row != SLIDE].T
+    side = np.where(row[row != SLIDE] == ABOVE, 1.0, -1.0)
+    return all(bool((s * side * z > 10.0 * LAG).all()) for s in np.unique(sign))
 
 
 def _level(problem: Problem, rtol: float) -> float:

@@ -41,5 +41,9 @@ WORTHWHILE = 3.0
 FAR = 80.0
 # ... and they turn by this at least in a step: less is no burden
 BURDEN = 0.1
+# a neuron turned away from its pull by less is aligned with it
+ALIGNED = 1e-4
+# ... and follows it with this lag at most, whose fourth power is what is missed
+LAG = 1e-4
 # a limit is certified when the path still to go is below this share of rtol
 PATH = 1e-3
