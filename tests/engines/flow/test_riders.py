@@ -155,3 +155,22 @@ def test_riders_that_fade_away_do_not_hide_a_limit():
     np.testing.assert_allclose(run.final.predict(data.X), [1.0, 0.0], atol=1e-6)
     end = rf.flow(data, net, rtol=1e-6, t_end=1e6).final
     assert end.log_outputs[1] == pytest.approx(-300.0 - 5e5, rel=1e-9)
+
+
+@pytest.mark.parametrize("depth", [-200.0, -1e6])
+def test_many_points_do_not_hide_one_that_sleeps(depth):
+    """Two opposite quadrants, of which the second cannot be fitted by the neuron that is awake.
+
+    Each of the many shares is small; together they are all there is, and one neuron grows in them.
+    """
+    rng = np.random.default_rng(0)
+    X = np.abs(rng.normal(size=(240, 2))) + 0.2
+    X[120:] *= -1.0
+    y = np.ones(240)
+    y[120:] = np.where(rng.random(120) < 0.8, -1.0, 1.0)
+    W = np.array([[1.0, 0.9], [-1.0, -0.8]])
+    a = np.array([1.0, -1.0]) * np.linalg.norm(W, axis=1)
+    run = rf.flow(rf.Dataset(X, y), rf.Network(a, W, [1.2, depth]), loss="logistic", rtol=1e-4)
+    assert run.status == "stationary"
+    assert run.log_loss[-1] == pytest.approx(-1.4430, abs=1e-3)
+    assert run.final.log_norms[1] > -1.0

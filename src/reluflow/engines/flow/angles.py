@@ -68,7 +68,9 @@ def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.i
         times, index = np.unique([joined[j] for j in some], return_inverse=True)
         swept = sample(run, times, None)
         for k, j in enumerate(some):
-            there, others = swept.network(int(index[k])), np.array(order[: first + k])
+            # without an event its product is that of the start, which need not be recorded
+            there = run.net if np.isinf(joined[j]) else swept.network(int(index[k]))
+            others = np.array(order[: first + k])
             best = max(best, float(_log_angles(run.net, there, net, j, others).max()))
     return best
 

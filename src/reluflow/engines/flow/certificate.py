@@ -156,8 +156,11 @@ def _margin(problem: Problem, at: Start, rtol: float) -> Limit | None:
 
 
 def _faded(problem: Problem, at: Start, rtol: float, least: float) -> bool:
-    """Whether points with a share of at most ``least`` are all that still moves the weights."""
-    fading = np.abs(at.c) <= least
+    """Whether points with shares of at most ``least`` together are all that moves the weights."""
+    shares = np.abs(at.c)
+    order = np.argsort(shares)
+    fading = np.zeros(len(shares), np.bool_)
+    fading[order] = np.cumsum(shares[order]) <= least
     if not fading.any():
         return False
     lasting = speeds(np.where(fading, 0.0, at.c), at.classes, problem.planes).max()

@@ -79,7 +79,7 @@ class Controller:
         ride = riders.riders(at, self.rtol)
         if not ride.any():
             return self._advance(at, limit)
-        others = coupled.begin_at(self.problem, riders.without(at.state, ride))
+        others = coupled.begin_at(self.problem, riders.without(at.state, ride)).whole
         allowed = min(limit, riders.room(at, ride, self.rtol))
         while True:
             step = self._advance(others, allowed)

@@ -31,7 +31,7 @@ from reluflow.engines.flow.step import Start, Stretch, begin_at
 from reluflow.engines.flow.tolerances import ALIGNED, BURDEN, FAR, LAG
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
-from reluflow.kernels.flow.planes import multipliers
+from reluflow.kernels.flow.planes import land, multipliers
 from reluflow.kernels.flow.plateau import any_below
 
 # derivatives, at the start and the Radau nodes, of the polynomial through values there
@@ -63,10 +63,11 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     small &= at.speeds[rows.cid] * state.step >= BURDEN
     # in balance, to rounding: those that have grown far beyond what they were out of it
     small &= (problem.sign == 0.0) | (problem.log_balance < 2.0 * state.sigma - FAR)
+    small &= rows.free[rows.cid]
     found = small & on_rays(at)
     for k in np.unique(rows.cid[small & ~found]).tolist():
         own = small & ~found & (rows.cid == k)
-        found[own] = rows.free[k] & _lagging(at, rows.face[k], own)
+        found[own] = _lagging(at, rows.face[k], own, min(ALIGNED, float(np.sqrt(rtol))))
     return np.asarray(found)
 
 
@@ -77,13 +78,16 @@ def on_rays(at: Start) -> NDArray[np.bool_]:
     return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
-def _lagging(at: Start, row: Modes, own: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of the neurons ``own`` of one row are aligned with their pull."""
+def _lagging(at: Start, row: Modes, own: NDArray[np.bool_], most: float) -> NDArray[np.bool_]:
+    """Which of the neurons ``own`` of one row are off their pull by ``most`` at the most.
+
+    What their size misses is a quarter of its square.
+    """
     state = at.state
     g = _pulls(at.problem, row, at.c[None])[0]
     u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
     off = np.abs(u - np.sign(state.a[own])[:, None] * g / np.linalg.norm(g)).max(axis=1)
-    return np.asarray(off <= ALIGNED)
+    return np.asarray(off <= most)
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:
@@ -135,6 +139,7 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
         end.sigma[own] += weights @ (speed * (1.0 - 0.5 * lag**2))[1:]
         direction = heading[-1] - turn[-1]
         direction /= np.linalg.norm(direction)
+        land(direction, row == SLIDE, problem.planes)
         end.w[own] = (sign * sizes)[:, None] * direction
         if not rows.ray[k]:
             end.still_sigma[own] = np.nan
