@@ -14,17 +14,26 @@ BUSY = {  # each for many seconds
     "check": "rf.theory.check('univariate', (line, net))",
 }
 PROGRAM = """
-import signal, sys
+import signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import reluflow as rf
+from reluflow import interrupts
 from reluflow.interrupts import Interrupted
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
 signs = np.where(np.sin(np.arange(600.0) * 2.1) > 0.0, 1.0, -1.0)
 line = rf.datasets.from_points(np.linspace(-2.0, 2.0, 600), signs)
 net = rf.networks.gaussian(2, 60, sigma_hidden=0.1, sigma_output=0.1, seed=0)
-print("ready", flush=True)
+
+
+def tell():  # as soon as signals are noted: before that they end the process, as everywhere
+    while not interrupts._graces:
+        time.sleep(0.01)
+    print("ready", flush=True)
+
+
+threading.Thread(target=tell, daemon=True).start()
 try:
     CALL
 except Interrupted as error:
