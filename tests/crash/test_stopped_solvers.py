@@ -14,7 +14,8 @@ BUSY = {  # each for many seconds
     "check": "rf.theory.check('univariate', (line, net))",
 }
 PROGRAM = """
-import signal, sys, threading, time
+import faulthandler, signal, sys, threading, time
+faulthandler.enable()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import reluflow as rf

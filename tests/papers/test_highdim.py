@@ -135,7 +135,7 @@ def test_other_losses_and_layers_are_refused(change, text):
 def test_other_output_weights_and_dependent_points_are_refused():
     problem = one()
     net = rf.Network([0.5], problem.net.W)
-    with pytest.raises(rf.errors.InputError, match="output weights begin with 0.5"):
+    with pytest.raises(rf.errors.InputError, match=r"output weights begin with 0\.5"):
         check("highdim", (problem.data, net))
     data = rf.Dataset([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]], [1.0, -1.0, 1.0])
     with pytest.raises(rf.errors.InputError, match="linearly dependent"):
