@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import reluflow as rf
 from numerics.decided import problem
@@ -174,3 +175,44 @@ def test_many_points_do_not_hide_one_that_sleeps(depth):
     assert run.status == "stationary"
     assert run.log_loss[-1] == pytest.approx(-1.4430, abs=1e-3)
     assert run.final.log_norms[1] > -1.0
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_aligned_neurons_are_those_of_another_solver(monkeypatch, sign):
+    """A large neuron fits one point; a small one sees both, and its pull turns to the other.
+
+    DOP853 on the logarithm of its size and its direction, in the forces of the large one.
+    """
+    X, y, start = np.array([[1.0, 0.2], [-0.5, 1.0]]), sign * np.array([1.0, 0.8]), -1000.0
+    heavy, small = np.array([0.6, 0.12]), np.array([0.6, 0.8])
+    a = sign * np.array([np.linalg.norm(heavy), 1.0])
+    rides, carried = [], riders.carried
+    monkeypatch.setattr(riders, "carried", lambda *given: rides.append(1) or carried(*given))
+    net = rf.Network(a, np.stack([heavy, small]), [0.0, start])
+    end = rf.flow(rf.Dataset(X, y), net, t_end=400.0, rtol=1e-10).final
+
+    def slopes(_, state):
+        b, w, u = state[0], state[1:3], state[4:]
+        c = (y - b * np.maximum(X @ w, 0.0)) / 2.0
+        own = ((X @ w > 0.0) * c) @ X
+        pull = ((X @ u > 0.0) * c) @ X
+        along = sign * pull @ u
+        return [w @ own, *(b * own), along, *(sign * pull - along * u)]
+
+    first = [a[0], *heavy, start, *small]
+    reference = solve_ivp(slopes, (0.0, 400.0), first, "DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    assert rides
+    assert reference[3] > start + 50.0
+    assert end.log_norms[1] == pytest.approx(reference[3], abs=1e-8 * 400.0)
+    direction = end.mantissa.W[1] / np.linalg.norm(end.mantissa.W[1])
+    np.testing.assert_allclose(direction, reference[4:], atol=1e-8)
+
+
+def test_angles_do_not_need_a_record_of_the_start():
+    X = np.array([[1.0, 0.2], [0.3, 1.0]])
+    W = np.array([[1.0, 0.5], [0.5, 1.0], [1.0, 1.0]])
+    data, net = rf.Dataset(X, [1.0, 0.8]), rf.Network(np.linalg.norm(W, axis=1), W, -40.0)
+    whole = rf.flow(data, net, t_end=150.0)
+    late = rf.flow(data, net, t_end=150.0, record=[135.0, 150.0])
+    assert whole.log_max_angle(150.0) == pytest.approx(-39.7, abs=0.1)
+    assert late.log_max_angle(150.0) == pytest.approx(whole.log_max_angle(150.0), abs=1e-6)
