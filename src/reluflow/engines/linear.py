@@ -19,7 +19,7 @@ from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
 from reluflow.engines import linear_margin
 from reluflow.engines.descent_scale import plain_weights
-from reluflow.engines.flow.entry import DEFAULT_STOP_LOG_LOSS
+from reluflow.engines.flow.entry import stops_of
 from reluflow.errors import InputError
 from reluflow.geometry.linear_model import Fit, LinearModel
 from reluflow.losses import Loss, Square
@@ -186,23 +186,10 @@ def _last(run: Trajectory) -> float:
 
 
 def _stops(loss: Loss, options: dict[str, Any]) -> linear_margin.Stops:
-    t_end = number(options["t_end"], "t_end", above=0.0, infinite=True)
-    given, given_log = options["stop_loss"], options["stop_log_loss"]
-    if given is not None and given_log is not None:
-        raise InputError(
-            f"both `stop_loss` ({given:g}) and `stop_log_loss` ({given_log:g}) are given. Give one "
-            "of them."
-        )
-    stop = -math.inf
-    if given is not None:
-        stop = math.log(number(given, "stop_loss", above=0.0))
-    if given_log is not None:
-        stop = number(given_log, "stop_log_loss")
-    if not isinstance(loss, Square) and stop == -math.inf and t_end == math.inf:
-        stop = DEFAULT_STOP_LOG_LOSS
+    found = stops_of(loss, options["t_end"], options["stop_loss"], options["stop_log_loss"])
     seconds = options["max_seconds"]
     seconds = math.inf if seconds is None else number(seconds, "max_seconds", above=0.0)
-    return linear_margin.Stops(math.log(t_end), stop, seconds)
+    return linear_margin.Stops(found.log_t_end, found.log_loss, seconds)
 
 
 def _record_times(record: Any, end: float) -> Array | None:

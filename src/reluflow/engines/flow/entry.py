@@ -68,7 +68,7 @@ def flow(
     choice(train, "train", ("both", "hidden"))
     choice(on_interrupt, "on_interrupt", ("raise", "return"))
     loss.check_data(data.X, data.y)
-    stops = _stops(loss, t_end, stop_loss, stop_log_loss)
+    stops = stops_of(loss, t_end, stop_loss, stop_log_loss)
     seconds = np.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
     events = np.inf if max_events is None else float(whole(max_events, "max_events"))
     rtol = number(rtol, "rtol", at_least=1e-13, at_most=0.1)
@@ -173,7 +173,10 @@ def _check_network(data: Dataset, net: Network, train: str) -> None:
         )
 
 
-def _stops(loss: Loss, t_end: float, stop_loss: float | None, stop_log_loss: float | None) -> Stops:
+def stops_of(
+    loss: Loss, t_end: float, stop_loss: float | None, stop_log_loss: float | None
+) -> Stops:
+    """The stops that a caller asked for, checked."""
     t_end = number(t_end, "t_end", above=0.0, infinite=True)
     if stop_loss is not None and stop_log_loss is not None:
         raise InputError(
