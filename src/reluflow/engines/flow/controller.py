@@ -240,6 +240,7 @@ class Controller:
             still=was.still.copy(), still_sigma=np.where(changed, np.nan, was.still_sigma),
             clock=was.clock + stretch.step, step=following,
         )  # fmt: skip
+        end.fade(coupled.faded(self.problem, stretch.step))
         self.crowd = 1 + len(tried.events)
         self.log.extend(was.clock, stretch.step, tried.events)
         stopped = np.flatnonzero(moved.stopped <= 1.0).tolist()

@@ -37,7 +37,7 @@ from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.forces import speeds
-from reluflow.kernels.flow.layout import Limits, Neurons, Rows
+from reluflow.kernels.flow.layout import SLIDE, Limits, Neurons, Rows
 from reluflow.kernels.flow.neuron import Log
 from reluflow.kernels.flow.step import Moved, begin, carry, keep_still
 
@@ -86,8 +86,10 @@ class Start:
         A sliding point is felt through the active ones that its plane balances, not by itself.
         """
         planes = self.problem.planes
-        side = np.where(planes.length > 0.0, 1, 0)
-        felt = (self.classes.face[:, planes.owner] == side).any(axis=0)
+        face = self.classes.face[:, planes.owner]
+        felt = (face == np.where(planes.length > 0.0, 1, 0)).any(axis=0)
+        if planes.slope > 0.0:
+            felt = (face != SLIDE).any(axis=0)
         return max(2e-16 * float(np.abs(self.c * planes.length)[felt].sum()), 1e-300)
 
     @cached_property
@@ -172,7 +174,7 @@ def begin_whole(problem: Problem, state: State) -> Start:
     rounding = 4e-16 * max(begun.most, problem.output_scale)
     neurons = Neurons(
         state.a, state.w, state.sigma, state.mode, begun.z, begun.weight, problem.sign,
-        problem.log_balance, state.still, state.still_sigma,
+        problem.log_balance_at(state.t), state.still, state.still_sigma,
     )  # fmt: skip
     return Start(
         problem, state, begun.rows, neurons, begun.h, rounding, begun.c, begun.kernel,
@@ -308,12 +310,26 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     error = CALIBRATION * max(LOOSE / rtol, 1.0) ** PROPORTION
     error *= (defect / largest) ** (ORDER / stages)
     error *= min(largest / (law.force_scale * at.problem.longest), 1.0)
-    error *= max(1.0, min(step * law.rate, 1e3))
+    # forces that fall like one over the time move the weights as far in every e-fold of it
+    lasts = np.inf if law.decay > 0.0 else 1e3
+    error *= max(1.0, min(step * law.rate, lasts))
     if not law.hidden:
         error += GROWTH_ERROR * boost ** (2 * stages)
-    if not at.problem.is_square and error <= rtol:
+        error += GROWTH_ERROR * (step * law.decay) ** (2 * stages)
+    if not at.problem.is_timed and error <= rtol:
         error += clock_error(at, solved.h, step)
     return error / rtol, max(boost, step * largest)
+
+
+def faded(problem: Problem, step: float) -> float:
+    r"""E-folds by which weights decay in a step, as Gauss collocation would carry that growth.
+
+    Its approximation of :math:`e^q` is that of Pade: a neuron at rest, which grows as fast as it
+    decays, is carried to where it is.
+    """
+    q = problem.decay * step
+    even, odd = 1.0 + q * q * (3.0 / 28.0 + q * q / 1680.0), q * (0.5 + q * q / 84.0)
+    return float(np.log1p(2.0 * odd / (even - odd)))
 
 
 def outputs(at: Start, c: Array, step: float) -> Array:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
-from reluflow.kernels.flow.collocation import System, at_points
+from reluflow.kernels.flow.collocation import System, at_points, fade
 from reluflow.kernels.flow.forces import forces, on_planes, pulls, speeds, spread
 from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
@@ -95,7 +95,7 @@ def begin(
     c = forces(h.reshape(1, len(h)), planes, law)[0]
     moving = speeds(c, rows, planes)
     factor = law.kappa if law.kappa > 0.0 else 1.0
-    stiffness = factor * np.abs(kernel).sum(axis=1).max()
+    stiffness = factor * np.abs(kernel).sum(axis=1).max() + 2.0 * law.decay
     return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
 
 
@@ -302,6 +302,7 @@ def carry(
             mine = firm if sure[rows.cid[j]] else limits
             stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
     kinked = at_points(kinks, planes)
+    fade(kinked, system.law.decay, step, tables.radau_a)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
 
 
