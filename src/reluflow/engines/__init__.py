@@ -20,7 +20,7 @@ from reluflow.engines.options import explained
 from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
-from reluflow.network import Network
+from reluflow.network import Network, no_slope
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
@@ -114,6 +114,7 @@ def descend(
     """
     from reluflow.engines import descent
 
+    no_slope(net, "rf.descend")
     return descent.descend(
         data,
         net,
@@ -210,6 +211,7 @@ def flow(
     """
     from reluflow.engines import layers
 
+    no_slope(net, "rf.flow", "Use rf.descend, or a network with slope 0.")
     return layers.flow(
         data,
         net,
