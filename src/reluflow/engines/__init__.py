@@ -211,7 +211,6 @@ def flow(
     """
     from reluflow.engines import layers
 
-    no_slope(net, "rf.flow", "Use rf.descend, or a network with slope 0.")
     return layers.flow(
         data,
         net,

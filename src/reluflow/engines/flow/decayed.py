@@ -79,7 +79,7 @@ def awake(at: Start, rtol: float) -> NDArray[np.bool_]:
 def at_rest(at: Start, rtol: float) -> Limit | None:
     """A limit without a bound, where what counts hardly moves and the rest fades."""
     counts = awake(at, rtol)
-    slow = unrest(at)[counts].max(initial=0.0) <= 0.1 * rtol * at.problem.decay
+    slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
     return Limit(Status.STATIONARY, np.inf) if slow and fades(at, ~counts, rtol) else None
 
 

@@ -88,11 +88,12 @@ class Plateau:
         state = at.state.copy()
         decay, fades = self.problem.decay, moving | (at.classes.cid < 0)
         left = limit
-        patience = 100.0 * (self.log_level - self._total(state, moving)) + 1e6
+        gap = self.log_level - self._total(state, moving)
+        patience = gap + 2.0 * FADED if self.problem.decay else 100.0 * gap + 1e6
         for _ in range(2000):
             gap = self.log_level - self._total(state, moving)
             if gap > patience:
-                self.endless = True
+                self.endless = not decay
                 break
             longest = self._longest(state, at.c, moving, gap)
             if gap < 0.5 or left <= 0.0 or np.isinf(longest):

@@ -27,7 +27,7 @@ from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import Modes, State
-from reluflow.engines.flow.step import Start, Stretch, begin_at, faded
+from reluflow.engines.flow.step import Start, Stretch, begin_at
 from reluflow.engines.flow.tolerances import ALIGNED, BURDEN, FAR, LAG
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
@@ -112,7 +112,7 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
     forces = np.vstack([at.c, stretch.c])
     weights = stretch.step * tableau.RADAU_A[-1]
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
-    end.still_sigma[ride] = was.still_sigma[ride] - faded(problem, stretch.step)
+    end.still_sigma[ride] = was.still_sigma[ride] - problem.decay * stretch.step
     end.sigma = end.sigma.copy()
     rays = on_rays(at)
     for k, straight in {*zip(rows.cid[ride].tolist(), rays[ride].tolist(), strict=True)}:

@@ -15,7 +15,7 @@ from reluflow.checks import Array
 from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
-from reluflow.kernels.flow.transport import class_matrices, dot3, eliminate, invert
+from reluflow.kernels.flow.transport import class_matrices, damped, dot3, invert
 from reluflow.kernels.kernel import kernel
 
 MAX_ITERATIONS = 12
@@ -76,7 +76,9 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
     f = spread(low, high, rows)
     gx, gam = pulls(f, rows, planes.U)
     classes, stages, _ = f.shape
-    inverse = class_matrices(gx, step, A, hidden).inverse
+    method = damped(A, step, system.law.decay)
+    A, start = method.A, method.start
+    inverse = class_matrices(gx, method, hidden).inverse
     first = np.zeros((classes, stages, size))
     second = np.zeros((classes, stages, stages))
     b = np.empty(stages)
@@ -95,8 +97,8 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
             for s in range(stages):
                 total = 0.0
                 for r in range(stages):
-                    total += A[s, r] * b[r]
-                rhs[s] = neurons.a[j] + step * total
+                    total += A[s, r] * (start[r] * b[r])
+                rhs[s] = start[s] * neurons.a[j] + step * total
             for s in range(stages):
                 total = 0.0
                 for r in range(stages):
@@ -105,7 +107,7 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
         for s in range(stages):
             weight = e * out[s]
             for p in range(size):
-                first[k, s, p] += weight * neurons.z[j, p]
+                first[k, s, p] += weight * start[s] * neurons.z[j, p]
             for r in range(stages):
                 second[k, s, r] += weight * out[r]
     side = np.zeros((stages, 2, size))
@@ -118,31 +120,7 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
             for p in range(size):
                 if rows.face[k, p] <= ABOVE:
                     side[s, rows.face[k, p], p] += first[k, s, p]
-    h = at_points(side, planes)
-    fade(h, system.law.decay, step, A)
-    return h
-
-
-@kernel
-def fade(values: Array, decay: float, step: float, A: Array) -> None:
-    r"""Multiply rows (S, ..) at the nodes of a step by what weight decay leaves of a product.
-
-    With :math:`(a, w) = e^{-\mu t}(\tilde a, \tilde w)` the tilded weights follow the plain flow:
-    only outputs gain the factor :math:`e^{-2 \mu t}`. The method's own approximation of it is
-    taken, by which it would carry a neuron that grows as fast as it decays: so it stays at rest.
-    """
-    if decay == 0.0:
-        return
-    stages = len(A)
-    matrix, growth = np.empty((stages, stages)), np.ones(stages)
-    for k in range(stages):
-        for q in range(stages):
-            matrix[k, q] = -decay * step * A[k, q]
-        matrix[k, k] += 1.0
-    eliminate(matrix, growth)
-    for k in range(stages):
-        for i in range(values.shape[1]):
-            values[k, i] /= growth[k] * growth[k]
+    return at_points(side, planes)
 
 
 @kernel
@@ -204,8 +182,6 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
     values, vectors = system.values, system.vectors
     n, stages = len(c0), len(tables.radau)
     stiff = len(values) > 0
-    faded = tables.radau_a.copy()
-    fade(faded, system.law.decay, step, tables.radau_a)
     if stiff:
         drain = (2.0 * system.law.decay * kappa) * system.h
         forecast = linear_forces(c0, values, vectors, step * tables.radau, drain)
@@ -216,7 +192,7 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
             for i in range(n):
                 forecast[k, i] = c0[i] - step * tables.radau[k] * slope[i]
     c = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
-    blocks = _blocks(values, step, faded)
+    blocks = _blocks(values, step, damped(tables.radau_a, step, system.law.decay).A)
     out = c
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
@@ -255,8 +231,7 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
     y, law = system.planes.y, system.law
     n, stages = len(system.h), len(tables.radau)
     slope = np.dot(system.kernel, system.c) - 2.0 * law.decay * system.h
-    faded = tables.radau_a.copy()
-    fade(faded, law.decay, step, tables.radau_a)
+    A = damped(tables.radau_a, step, law.decay).A
     forecast = np.empty((stages, n))
     for k in range(stages):
         ahead = step * tables.radau[k]
@@ -275,7 +250,7 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
         if not np.all(np.isfinite(change)):
             break
         if stiff:
-            change = _newton(system, step, h, c, faded, change)
+            change = _newton(system, step, h, c, A, change)
         h += change
         size = np.abs(change).max()
         if settled(size, previous, guess.goal, system.rounding):
