@@ -114,7 +114,6 @@ def descend(
     """
     from reluflow.engines import descent
 
-    no_slope(net, "rf.descend")
     return descent.descend(
         data,
         net,
@@ -208,7 +207,8 @@ def flow(
     """
     from reluflow.engines import layers
 
-    no_slope(net, "rf.flow", "Use rf.descend, or a network with slope 0.")
+    if train not in ("output", "linearised"):
+        no_slope(net, "rf.flow", "Use rf.descend, or net.with_slope(0).")
     return layers.flow(
         data,
         net,
