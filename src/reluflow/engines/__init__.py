@@ -20,7 +20,7 @@ from reluflow.engines.options import explained
 from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
-from reluflow.network import Network, no_slope
+from reluflow.network import Network
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
@@ -142,6 +142,7 @@ def flow(
     loss: Loss | str = "square",
     train: str = "both",
     rates: Sequence[float] = (1.0, 1.0),
+    decay: float = 0.0,
     t_end: float = float("inf"),
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
@@ -169,6 +170,8 @@ def flow(
         the square loss, a solver of their own for the others.
     rates : pair of float
         How fast hidden and output weights learn.
+    decay : float
+        Weight decay mu: the flow of :math:`L + \mu |\theta|^2 / 2`. Losses are those without it.
     t_end : float
         End time. Without it the run goes to its limit (``converged``, ``stationary``); a
         classification loss has none, and ends at log-loss -1000 unless told otherwise.
@@ -207,14 +210,13 @@ def flow(
     """
     from reluflow.engines import layers
 
-    if train not in ("output", "linearised"):
-        no_slope(net, "rf.flow", "Use rf.descend, or net.with_slope(0).")
     return layers.flow(
         data,
         net,
         loss=named(loss),
         train=train,
         rates=rates,
+        decay=decay,
         t_end=t_end,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,

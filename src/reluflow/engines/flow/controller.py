@@ -36,6 +36,8 @@ SAFETY = 0.85
 # the first step, and how much longer the next one may be: a try that fails costs no more than a
 # step that is too short
 FIRST, GROWTH = 2.0, 12.0
+# e-folds of weight decay in a step, at most: the weights are multiplied by that, and divided again
+LONGEST = 20.0
 # so often a step is tried before the run fails
 TRIES = 400
 
@@ -98,6 +100,8 @@ class Controller:
         wanted = at.state.step
         quiet = tolerances.NOISE * self.rtol / at.noise  # rounding stays far below the tolerance
         step = min(wanted, reach, limit, quiet)
+        if self.problem.decay:
+            step = min(step, LONGEST / self.problem.decay)
         cut = step == reach  # not by its own error
         longer: Stretch | None = None
         patient = False  # all neurons walk, although the event of a large one lies inside
@@ -240,6 +244,7 @@ class Controller:
             still=was.still.copy(), still_sigma=np.where(changed, np.nan, was.still_sigma),
             clock=was.clock + stretch.step, step=following,
         )  # fmt: skip
+        end.fade(self.problem.decay * stretch.step)
         self.crowd = 1 + len(tried.events)
         self.log.extend(was.clock, stretch.step, tried.events)
         stopped = np.flatnonzero(moved.stopped <= 1.0).tolist()
