@@ -16,7 +16,7 @@ from reluflow import losses, networks
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
-from reluflow.network import Network
+from reluflow.network import Network, no_slope
 from reluflow.wording import cut
 
 VERSION = 1
@@ -249,6 +249,7 @@ def _check_sizes(state: State) -> None:
 
 def of_values(data: Dataset, start: Network | None, **settings: Any) -> State:
     """The state of a data set and a network given as values."""
+    no_slope(start, "the explorer")
     is_line = data.d == 2 and bool(np.all(data.X[:, 1] == 1.0))
     fields: Mapping[str, Any] = {"X": data.X.tolist(), "y": data.y.tolist(), "line": is_line}
     if start is None:
