@@ -77,7 +77,7 @@ def awake(at: Start, rtol: float) -> NDArray[np.bool_]:
     return np.asarray((at.classes.cid >= 0) & (at.state.log_outputs(at.problem) >= level))
 
 
-def _counting(at: Start, rtol: float) -> NDArray[np.bool_]:
+def counting(at: Start, rtol: float) -> NDArray[np.bool_]:
     """The neurons of a limit: those whose outputs count, and small ones that rest with them."""
     rests = (at.classes.cid >= 0) & (unrest(at) <= PATH * rtol * at.problem.decay)
     return np.asarray(awake(at, rtol) | rests)
@@ -85,7 +85,7 @@ def _counting(at: Start, rtol: float) -> NDArray[np.bool_]:
 
 def at_rest(at: Start, rtol: float) -> Limit | None:
     """A limit without a bound, where what counts hardly moves and the rest fades."""
-    counts = _counting(at, rtol)
+    counts = counting(at, rtol)
     slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
     gone = _left(at, counts) <= PATH * rtol * max(_norm(at, counts), 1.0)
     return Limit(Status.STATIONARY, np.inf) if slow and gone and fades(at, ~counts, rtol) else None
@@ -94,7 +94,7 @@ def at_rest(at: Start, rtol: float) -> Limit | None:
 def find_limit(at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
     problem = at.problem
-    counts = _counting(at, rtol)
+    counts = counting(at, rtol)
     speed = float(unrest(at)[counts].max(initial=0.0))
     rounding = RESTING * _noise(problem, at)
     if speed > max(0.1 * rtol * problem.decay, rounding) or not fades(at, ~counts, rtol):

@@ -173,9 +173,12 @@ class Flow:
 
     def _wait(self, at: Start, end: float) -> None:
         """Nothing moves any more, but for neurons that fade: a time is reached by waiting."""
-        state = replace(self.state.copy(), t=end, log_t=math.log(end))
-        state.fade(self.problem.decay * (end - self.state.t), ~decayed.awake(at, self.rtol))
-        self.state = state
+        before, state = self.state, self.state.copy()
+        if self.problem.decay:
+            fades = ~decayed.counting(at, self.rtol)
+            state = self.plateau.carried(at, fades & (at.classes.cid >= 0), end - before.t)
+            self.log.date(lambda moments: _with_logs(before.t + (moments - before.clock)))
+        self.state = replace(state, t=end, log_t=math.log(end))
 
     def _coupled(self, at: Start) -> None:
         before = self.state

@@ -119,6 +119,14 @@ class Plateau:
                 break
         return state
 
+    def carried(self, at: Start, moving: NDArray[np.bool_], span: float) -> State:
+        """Move neurons that fade for ever by ``span``; the dead fade as well."""
+        state = at.state.copy()
+        if moving.any():
+            self._drift(state, at.c, moving, span, self.log)
+        state.fade(self.problem.decay * span, moving | (at.classes.cid < 0))
+        return state
+
     def _drift(
         self, state: State, c: Array, moving: NDArray[np.bool_], span: float, log: EventLog
     ) -> None:
