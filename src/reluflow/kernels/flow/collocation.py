@@ -106,8 +106,9 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
                 out[s] = total
         for s in range(stages):
             weight = e * out[s]
+            left = weight * start[s]
             for p in range(size):
-                first[k, s, p] += weight * start[s] * neurons.z[j, p]
+                first[k, s, p] += left * neurons.z[j, p]
             for r in range(stages):
                 second[k, s, r] += weight * out[r]
     side = np.zeros((stages, 2, size))

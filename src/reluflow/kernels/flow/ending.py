@@ -18,7 +18,6 @@ from reluflow.kernels.flow.transport import (
     balance_of,
     class_matrices,
     damped,
-    damped_end,
     dot3,
     hold,
     slopes,
@@ -38,7 +37,7 @@ class LastNode(NamedTuple):
 
 
 @kernel
-def _last_node(g: Array, step: float, tables: Tables, law: Law) -> LastNode:
+def last_node(g: Array, step: float, tables: Tables, law: Law) -> LastNode:
     """The Radau method for steps that are long against the decay; no pulls: not needed.
 
     ``g`` (C, S + 1, d) are the pulls of the classes at the start and the Radau nodes.
@@ -56,7 +55,7 @@ def _last_node(g: Array, step: float, tables: Tables, law: Law) -> LastNode:
 
 
 @kernel
-def _to_last_node(a: Array, w: Array, system: System, j: int, last: LastNode, slope: Array) -> None:
+def to_last_node(a: Array, w: Array, system: System, j: int, last: LastNode, slope: Array) -> None:
     """Carry neuron j to the end of the step by the Radau method, in units of what decay leaves."""
     k, method = system.rows.cid[j], last.method
     stages = len(method.start)
@@ -89,42 +88,23 @@ def decaying(z: Array, speed: Array, method: Method, decay: float) -> None:
             speed[s + 1, p] -= decay * there[s, p]
 
 
-class Ending(NamedTuple):
-    """What is left of the start at the end, weights (S,) of the Gauss nodes; or the Radau node."""
-
-    keep: float
-    weights: Array
-    last: LastNode
-
-
 @kernel
-def ending_of(g: Array, method: Method, tables: Tables, law: Law) -> Ending:
-    """How a step ends; ``g`` (C, S + 1, d) are pulls at its start and the Radau nodes."""
-    keep, weights = damped_end(method, tables.gauss_b, law.decay)
-    return Ending(keep, weights, _last_node(g, method.step, tables, law))
-
-
-@kernel
-def to_end(
-    a: Array, w: Array, system: System, j: int, g: Array, ending: Ending, slope: Array
+def gauss_end(
+    a: Array, w: Array, j: int, keep: float, weights: Array, slope: Array, g: Array, k: int
 ) -> None:
-    """Carry neuron j to the end, with output weights and slopes (2, S) at the Gauss nodes.
+    """Carry neuron j of class k to the end by the Gauss method.
 
-    ``g`` (C, S, d) are the pulls there.
+    ``keep`` is what is left of the start and ``weights`` (S,) belong to the output weights and
+    slopes (2, S) at the Gauss nodes, where pulls are ``g`` (C, S, d).
     """
-    if len(ending.last.g):
-        _to_last_node(a, w, system, j, ending.last, slope)
-    else:
-        k, step = system.rows.cid[j], ending.last.method.step
-        a[j] *= ending.keep
+    a[j] *= keep
+    for q in range(w.shape[1]):
+        w[j, q] *= keep
+    for s in range(len(weights)):
+        f = weights[s] * slope[0, s]
         for q in range(w.shape[1]):
-            w[j, q] *= ending.keep
-        for s in range(len(ending.weights)):
-            f = step * ending.weights[s] * slope[0, s]
-            for q in range(w.shape[1]):
-                w[j, q] += f * g[k, s, q]
-            a[j] += step * ending.weights[s] * slope[1, s]
-    _finish(a, w, system, j)
+            w[j, q] += f * g[k, s, q]
+        a[j] += weights[s] * slope[1, s]
 
 
 @kernel
@@ -137,7 +117,7 @@ def fade(values: Array, efolds: Array) -> None:
 
 
 @kernel
-def _finish(a: Array, w: Array, system: System, j: int) -> None:
+def put_back(a: Array, w: Array, system: System, j: int) -> None:
     """Put a neuron back on its planes and hold it to its invariants: rounding takes it off them."""
     neurons, rows = system.neurons, system.rows
     k = rows.cid[j]

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
 from reluflow.kernels.flow.collocation import System, at_points
-from reluflow.kernels.flow.ending import decaying, ending_of, fade, to_end
+from reluflow.kernels.flow.ending import (
+    decaying,
+    fade,
+    gauss_end,
+    last_node,
+    put_back,
+    to_last_node,
+)
 from reluflow.kernels.flow.forces import forces, on_planes, pulls, speeds, spread
 from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
@@ -28,6 +35,7 @@ from reluflow.kernels.flow.transport import (
     balance_of,
     class_matrices,
     damped,
+    damped_end,
     dot2,
     dot3,
     slopes,
@@ -274,7 +282,9 @@ def carry(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
         limits.tail,
     )  # fmt: skip
-    ending = ending_of(field.g, field.method, tables, system.law)
+    last = last_node(field.g, step, tables, system.law)
+    keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
+    weights *= step
     whole = True
     for j in range(m):
         k = rows.cid[j]
@@ -294,7 +304,11 @@ def carry(
             elif not (size_j * after**2 < limits.late and after <= limits.tail):
                 whole = False
             continue
-        to_end(a1, w1, system, j, field.g_gauss, ending, slope)
+        if len(last.g):
+            to_last_node(a1, w1, system, j, last, slope)
+        else:
+            gauss_end(a1, w1, j, keep, weights, slope, field.g_gauss, k)
+        put_back(a1, w1, system, j)
     if whole or patient:
         for j in range(m):
             if first[j] > 1.0:
