@@ -120,6 +120,15 @@ def test_a_file_with_no_slope_there_is_refused(slope, tmp_path):
         rf.Network.load(tmp_path / "net.rf")
 
 
+def test_a_leaky_teacher_labels_by_its_own_signs(tmp_path):
+    teacher = rf.Network([1.0, 1.0], [[1.0, 0.0], [0.0, -1.0]], -1000.0, slope=0.25)
+    data = rf.datasets.sample_1d(teacher, 40, density=rf.densities.uniform(-1, 1), seed=0)
+    np.testing.assert_array_equal(data.y, np.where(data.X[:, 0] > 0.25, 1.0, -1.0))
+    run = rf.descend(data, rf.Network([1.0], [[1.0, 1.0]]), lr=0.1, steps=1)
+    run.save(tmp_path / "run.rf")
+    assert rf.load(tmp_path / "run.rf").data.teacher == teacher
+
+
 @pytest.mark.parametrize("name", builders.initialisations())
 def test_every_initialisation_takes_a_slope(name):
     function = builders.initialisations()[name]

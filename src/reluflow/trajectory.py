@@ -327,6 +327,7 @@ class Trajectory:
                 "engine": self.engine,
                 "status": str(self.status),
                 "reason": self.reason,
+                **({"slope": self.net.slope} if self.net.slope else {}),
                 **files.versions(),
             },
         )

@@ -12,6 +12,7 @@ import reluflow as rf
 from reluflow.cli.app import app
 from reluflow.figures import Heat, Line, Points
 from reluflow.studies import own
+from reluflow.sweeps import measures
 from reluflow.theory.contract import LabelledRun
 
 LINE = """
@@ -200,3 +201,17 @@ def test_two_classes_in_the_plane_have_their_margin_and_kkt_residuals():
     text = own.found(facts).text
     assert f"{found:.6g}" in text
     assert f"{rf.geometry.kkt(data, facts.run.final).epsilon:.2g} is missing" in text
+
+
+def test_a_leaky_network_is_compared_with_leaky_ones():
+    data = rf.Dataset([-1.0, 0.0, 1.0], [1.0, -0.5, 0.7], bias=True)
+    net = rf.networks.balanced(2, width=8, log_scale=-0.5, slope=0.3, seed=1)
+    run = rf.descend(data, net, lr=0.2, steps=3000)
+    facts = own.facts_of(run)
+    least = rf.interpolators.min_norm(data, slope=0.3)
+    assert facts.least.squared_norm == pytest.approx(least.value)
+    assert facts.point.kind == "fit"
+    assert facts.limit is None
+    assert own.answer(facts).startswith("Gradient descent (a leaky activation of slope 0.3) has ")
+    assert "Kind of point: a fit of every point" in own.found(facts).text
+    assert measures.excess_norm(run) == pytest.approx(run.final.squared_norm / least.value)

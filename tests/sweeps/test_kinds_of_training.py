@@ -33,3 +33,8 @@ def test_a_sweep_over_layers_and_rates(tmp_path):
     runs = swept(FLOW + grid, tmp_path)
     assert {run.options["train"] for run in runs} == {"both", "linearised"}
     assert {tuple(run.options.get("rates", ())) for run in runs} == {(), (1.0, 2.0)}
+
+
+def test_a_sweep_over_slopes_of_the_activation(tmp_path):
+    runs = swept(DESCENT + '[sweep.grid]\n"network.slope" = [0.0, 0.3]\n', tmp_path)
+    assert {run.net.slope for run in runs} == {run.final.slope for run in runs} == {0.0, 0.3}

@@ -126,7 +126,7 @@ def sample_1d(
     # a common factor leaves signs alone; without it a tiny teacher would underflow to label -1
     scale = teacher.log_scale + teacher.log_scale_out
     shifted = Network(
-        teacher.mantissa.a, teacher.mantissa.W, 0.0, log_scale_out=scale - scale.max()
+        *teacher.mantissa, 0.0, log_scale_out=scale - scale.max(), slope=teacher.slope
     )
     y = np.where(shifted.predict(X) > 0.0, 1.0, -1.0)
     return Dataset(X, y, teacher=teacher, name="sample_1d")
