@@ -23,7 +23,7 @@ from sweeps.helpers import paths
 
 COMMAND = Path(__file__).parent / "command.py"
 ENDS_S = 2.0  # of the CPU: all of it on a machine that does nothing else
-HANGS_S = 60.0
+HANGS_S = 600.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LONG = pytest.mark.long
 HEAD = """
@@ -77,11 +77,10 @@ def ended(process, number=None):
     """
     over, before = process.poll() is not None, _used()
     if number is not None and not over:
-        times = psutil.Process(process.pid).cpu_times()
-        before += times.user + times.system
+        before += _used(process)
         process.send_signal(number)
     sent = time.monotonic()
-    _, errors = process.communicate(timeout=600 if number is None else HANGS_S)
+    _, errors = process.communicate(timeout=HANGS_S)
     took = End(time.monotonic() - sent, _used() - before)
     assert process.returncode in (0, 130, *(() if number is None else (-number,))), errors
     assert "Traceback" not in errors
@@ -91,10 +90,20 @@ def ended(process, number=None):
     return None if over else took
 
 
-def _used():
-    """CPU seconds of all processes that were started here and are over."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def work(process, seconds):
+    """Wait until a process has used so many CPU seconds more, or is over."""
+    end = _used(process) + seconds
+    while process.poll() is None and _used(process) < end:
+        time.sleep(0.005)
+
+
+def _used(process=None):
+    """CPU seconds of a process, or of all that were started here and are over."""
+    if process is None:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+    times = psutil.Process(process.pid).cpu_times()
+    return times.user + times.system
 
 
 def progress(path):
@@ -105,12 +114,12 @@ def progress(path):
     return float(run.t[-1]) if run.status == "interrupted" else math.inf
 
 
-def disturbed(file, out, wanted, generator):
+def disturbed(file, out, wanted, generator, begin):
     """Stop a run by signals until it ends or enough were sent; how long each end took."""
     took, reached = [], []
     while len(took) < wanted:
-        process = start(file, out)
-        time.sleep(generator.uniform(0.05, 4.0))
+        process = begin(file, out)
+        work(process, generator.uniform(0.05, 2.0 if begin is start else 0.8))
         end = ended(process, SIGNALS[len(took) % 2])
         far = progress(out / file.with_suffix(".rf").name)
         if end is None or process.returncode == 0 or far == math.inf:
@@ -132,14 +141,21 @@ def same(engine, found, calm):
     return ends.status == wanted.status
 
 
-def survive(folder, *, engine, width, size, signals, seed):
+def forked(file, out):
+    """The same in a fork of this process."""
+    from crash.forked import Forked
+
+    return Forked(["run", file, "--out", out, "--checkpoint", "1"], f"{out}.errors")
+
+
+def survive(folder, *, engine, width, size, signals, seed, begin=start):
     """Stop a run by signals, and another when it has ended; each ends like a calm one."""
     file, name = document(folder, engine, width, size), f"{engine}.rf"
     ended(start(file, folder / "calm"))
     generator, took, saved, rounds = random.Random(seed), [], 0, 0
     while len(took) < signals:
         out = folder / str(rounds)
-        more, reached = disturbed(file, out, signals - len(took), generator)
+        more, reached = disturbed(file, out, signals - len(took), generator, begin)
         assert same(engine, out / name, folder / "calm" / name)
         took, saved, rounds = [*took, *more], saved + sum(t >= 0 for t in reached), rounds + 1
     print(f"{signals} signals in {rounds} runs, {saved} after something could be saved")
