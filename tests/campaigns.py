@@ -30,7 +30,7 @@ os.environ.update(
 sys.path.insert(0, str(Path(__file__).parent))
 
 Found = dict[str, Any]
-NO_COUNTS = ("slowest_s", "peak_mb", "worst", "bad")
+NO_COUNTS = ("slowest_s", "slowest_cpu_s", "peak_mb", "worst", "bad")
 
 
 class Campaign(NamedTuple):
@@ -81,20 +81,16 @@ def signals_inline(folder: Path, seed: int, size: int) -> Found:
     return {"signals": len(took), "slowest_s": max(took)}
 
 
-def signals_descent(folder: Path, seed: int, size: int) -> Found:
-    """Ctrl-C and SIGTERM in turn during ``reluflow run`` of a descent."""
-    from crash.test_stopped_runs import survive
+def signals_run(engine: str, width: int, size: int) -> Callable[[Path, int, int], Found]:
+    """Ctrl-C and SIGTERM in turn during ``reluflow run``, in forks that have loaded the kernels."""
 
-    took = survive(folder, engine="descent", width=40, size=4_000_000, signals=size, seed=seed)
-    return {"signals": len(took), "slowest_s": max(took)}
+    def run(folder: Path, seed: int, signals: int) -> Found:
+        from crash import test_stopped_runs as runs
 
+        given = {"engine": engine, "width": width, "size": size, "seed": seed}
+        return runs.survive(folder, **given, signals=signals, begin=runs.forked)
 
-def signals_flow(folder: Path, seed: int, size: int) -> Found:
-    """Ctrl-C and SIGTERM in turn during ``reluflow run`` of a flow."""
-    from crash.test_stopped_runs import survive
-
-    took = survive(folder, engine="flow", width=2000, size=0, signals=size, seed=seed)
-    return {"signals": len(took), "slowest_s": max(took)}
+    return run
 
 
 def mutations(kind: str) -> Callable[[Path, int, int], Found]:
@@ -142,8 +138,8 @@ CAMPAIGNS = {
     "deaths": Campaign(1000, 20, deaths),
     "stops": Campaign(50, 5, stops),
     "signals-inline": Campaign(400, 20, signals_inline),
-    "signals-descent": Campaign(200, 20, signals_descent),
-    "signals-flow": Campaign(200, 20, signals_flow),
+    "signals-descent": Campaign(200, 20, signals_run("descent", 40, 1_000_000)),
+    "signals-flow": Campaign(200, 20, signals_run("flow", 1000, 0)),
     "files-damaged": Campaign(15_000, 1000, mutations("damaged")),
     "files-sealed": Campaign(5_000, 250, mutations("sealed")),
     "files-toml": Campaign(5_000, 500, mutations("toml")),

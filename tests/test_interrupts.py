@@ -295,3 +295,68 @@ def test_a_signal_while_compiled_code_makes_a_named_tuple_is_raised_after_it():
         [sys.executable, "-c", NAMED], capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stdout.split()) == (0, ["interrupted"] * 3), done.stderr
+
+
+LINKED = """
+import gc, os, signal, sys, time
+import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+from reluflow.interrupts import Interrupted, deferred
+
+llvm.initialize_native_target()
+llvm.initialize_native_asmprinter()
+module, other = (llvm.parse_assembly("define i32 @%s() {\\n ret i32 1\\n}" % name) for name in "fg")
+machine = llvm.Target.from_default_triple().create_target_machine()
+engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+name, hand_over = {
+    "link": ("LLVMPY_LinkModules", lambda: module.link_in(other)),
+    "add": ("LLVMPY_AddModule", lambda: engine.add_module(other)),
+}[sys.argv[1]]
+compiled = getattr(ffi.lib, name)
+
+def slow(*arguments):
+    answer = compiled(*arguments)
+    time.sleep(0.05)  # the grace is over while LLVM works
+    return answer
+
+ffi.lib._fntab[name] = slow
+try:
+    with deferred(grace=0.01):
+        os.kill(os.getpid(), signal.SIGTERM)
+        hand_over()
+        time.sleep(30.0)
+except Interrupted:
+    print("interrupted")
+del module, other
+gc.collect()
+engine.close()
+"""
+
+
+@pytest.mark.parametrize("way", ["link", "add"])
+def test_a_signal_while_llvm_takes_over_a_module_is_raised_after_it(way):
+    """The module would be freed twice: a segmentation fault, in the middle of compiling."""
+    done = subprocess.run(
+        [sys.executable, "-c", LINKED, way], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
+
+
+def test_a_signal_while_a_block_is_left_does_not_stay_for_ever():
+    """Its handlers and its timer would outlive it, and raise wherever the program then is."""
+
+    def insist(frame, event, _):
+        if event == "call" and frame.f_code is interrupts._leave.__code__:
+            sys.setprofile(None)
+            time.sleep(1.1 * interrupts.AGAIN_S)
+            send()
+
+    def work(pending):
+        send()
+        sys.setprofile(insist)
+
+    try:
+        interruption(work, grace=30.0)
+    finally:
+        sys.setprofile(None)
+    assert interrupts._graces == []

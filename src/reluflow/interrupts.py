@@ -76,6 +76,7 @@ class Pending:
 _note = _Note()
 _graces: list[float | None] = []  # of the blocks that are entered, the innermost last
 _replaced: dict[int, Any] = {}  # handlers to be restored
+_FRAGILE = ("numba.core.serialize", "llvmlite.binding", "namedtuple_", __name__)  # see `_is_fatal`
 
 
 def check() -> None:
@@ -178,22 +179,25 @@ def _set_timer() -> None:
 def _insist(number: int, frame: FrameType | None) -> None:
     if not _graces or _graces[-1] is None or _note.signal is None:
         return
-    if _hands_over(frame) and hasattr(signal, "setitimer"):
+    if _is_fatal(frame) and hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, SOON_S, AGAIN_S)
         return
     raise Interrupted("interrupted", signal=_note.signal)
 
 
-def _hands_over(frame: FrameType | None) -> bool:
-    """Whether the program stands where a compiled function may be handing over its result.
+def _is_fatal(frame: FrameType | None) -> bool:
+    """Whether raising here would break the process, or the next signals.
 
-    A signal waits while compiled code runs, until the next line of Python. Where the result is a
-    named tuple, that is a line by which numba finds its class, or the maker of the tuple. numba
-    does not look whether they failed: raising there is a segmentation fault.
+    A signal waits while compiled code runs, until the next line of Python. There
+
+    - numba makes the result: where it is a named tuple, by a line that finds its class, and by the
+      maker of the tuple. It does not look whether they failed, and reads what is not there;
+    - LLVM has taken over a module, which its Python object does not know yet: both would free it;
+    - blocks of this module are entered and left, which must not be left half done.
     """
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
-        if module == "numba.core.serialize" or module.startswith("namedtuple_"):
+        if module.startswith(_FRAGILE):
             return True
         frame = frame.f_back
     return False

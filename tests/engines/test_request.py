@@ -1,12 +1,15 @@
 """Work that takes long says so before it begins, and short work does not."""
 
+import itertools
+import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import reluflow as rf
-from reluflow.engines import request
+from reluflow.engines import descent_run, request
 from reluflow.errors import ReluflowWarning
 
 
@@ -67,6 +70,7 @@ def test_the_flow_asks_before_it_begins(monkeypatch):
 
 def test_a_descent_is_measured_and_told_once(monkeypatch):
     monkeypatch.setattr(request, "LONG_S", 0.1)
+    monkeypatch.setattr(descent_run, "MEASURE_S", 0.005)
     data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1e-3], [[1e-3]])
     with pytest.warns(ReluflowWarning, match=r"A descent of 1e\+15 steps will take") as told:
         run = rf.descend(data, net, lr=1e-12, steps=10**15, max_seconds=0.8)
@@ -79,3 +83,17 @@ def test_a_descent_with_a_stop_ends_when_it_ends(monkeypatch):
     data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1e-3], [[1e-3]])
     run = rf.descend(data, net, lr=1e-12, steps=10**15, max_seconds=0.8, stop_loss=1e-9)
     assert run.status == "budget"
+
+
+def test_a_busy_machine_does_not_make_a_descent_long(monkeypatch):
+    """The clock runs on while others have the processor, in the first steps above all."""
+    clock = itertools.count(step=100.0)
+    monkeypatch.setattr(
+        descent_run,
+        "time",
+        SimpleNamespace(monotonic=lambda: next(clock), thread_time=time.thread_time),
+    )
+    data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1e-3], [[1e-3]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rf.descend(data, net, lr=1e-3, steps=50, record=3).status == "steps"

@@ -19,9 +19,10 @@ import reluflow as rf
 from engines.flow.test_robustness import confirm, random_problem
 
 from . import degenerate, survey
+from .own_time import answers, own_seconds
 
-SECONDS = 20.0
-PATIENCE_S = 120.0  # of judging, on a busy machine
+SECONDS = 20.0  # of the CPU, as below
+PATIENCE_S = 120.0  # of judging
 FIRST = 16  # problems that compile what all others need
 SMALL = (3, 6, 8)  # d, n, m of the quick limits
 ROUNDING = 1e-13  # of the outputs
@@ -96,7 +97,8 @@ def kept(run, problem):
 def _ended(run_it, confirm_it):
     """How a run ended, and whether its status was confirmed."""
     try:
-        run = run_it()
+        with own_seconds():
+            run = run_it()
     except Exception as error:  # a raising flow is one of the findings
         return {"verdict": "raised", "status": f"{type(error).__name__}: {error}"[:300]}
     line = {"status": str(run.status)}
@@ -111,7 +113,9 @@ def _ended(run_it, confirm_it):
 
 def _work(pipe, examine):
     while True:
-        pipe.send(examine(pipe.recv()))
+        number, began = pipe.recv(), time.process_time()
+        line = {**examine(number), "number": number}
+        pipe.send({**line, "took_s": time.process_time() - began})
 
 
 class Worker:
@@ -126,15 +130,13 @@ class Worker:
 
     def ask(self, number):
         """The line of a problem, or how the process ended."""
-        began = time.perf_counter()
         self.pipe.send(number)
-        if not self.pipe.poll(SECONDS + PATIENCE_S):
+        if not answers(self.pipe, self.process, SECONDS + PATIENCE_S):
             return {"number": number, "verdict": "hangs"}
         try:
-            line = {**self.pipe.recv(), "number": number}
+            return self.pipe.recv()
         except EOFError:
             return {"number": number, "verdict": "crashed"}
-        return {**line, "took_s": time.perf_counter() - began}
 
     def close(self):
         """End the process."""

@@ -1,4 +1,4 @@
-"""Run many degenerate problems, one JSON line each, with a time limit on every one.
+"""Run many degenerate problems, one JSON line each, with a limit of CPU seconds on every one.
 
     python -m tests.numerics.survey --first 0 --count 500 --out survey.jsonl [--seconds 60]
     python -m tests.numerics.survey --only 17 41 --generator problem
@@ -19,6 +19,7 @@ import time
 import numpy as np
 
 from . import degenerate, origins, small_steps
+from .own_time import answers, own_seconds
 
 GENERATORS = {
     "problem": degenerate.problem,
@@ -32,14 +33,15 @@ def examine(generator, seed, seconds=60.0):
     """The line of one problem: run the flow, then judge it."""
     problem = GENERATORS[generator](seed)
     line = {"seed": seed, "generator": generator, "kind": problem.kind}
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         times = np.linspace(0.0, problem.t_end, RECORDS)
-        run = problem.flow(max_seconds=seconds, record=times)
+        with own_seconds():
+            run = problem.flow(max_seconds=seconds, record=times)
     except Exception as error:  # the survey goes on: a raising flow is one of its findings
         text = f"{type(error).__name__}: {error}"
         return {**line, "verdict": "raised", "status": text[:300], "good": False}
-    line["seconds"] = round(time.perf_counter() - began, 3)
+    line["seconds"] = round(time.process_time() - began, 3)
     kinds = collections.Counter(run.events["kind"].tolist())
     line.update(status=str(run.status), events=dict(kinds))
     if run.status in ("failed", "budget"):
@@ -53,7 +55,7 @@ def examine(generator, seed, seconds=60.0):
         "difference": verdict.differences[-1],
         "differences": [float(f"{gap:.3g}") for gap in verdict.differences],
         "spread": float(f"{verdict.spread:.3g}"),
-        "judged": round(time.perf_counter() - began - line["seconds"], 3),
+        "judged": round(time.process_time() - began - line["seconds"], 3),
     }
 
 
@@ -79,7 +81,7 @@ class Worker:
     def __call__(self, generator, seed):
         self.pipe.send((generator, seed))
         # judging takes a few seconds more at most
-        if self.pipe.poll(self.seconds + 60.0):
+        if answers(self.pipe, self.process, self.seconds + 60.0):
             try:
                 return self.pipe.recv()
             except EOFError:

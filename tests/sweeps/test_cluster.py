@@ -1,5 +1,6 @@
 """Workers: the same bytes as inline, and no point lost when they die."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -151,6 +152,21 @@ class Answers:
 
     def run(self, function):
         return {"tcp://w": self.found}
+
+
+def test_a_busy_machine_has_time_to_reach_its_own_scheduler(monkeypatch):
+    """Thirty seconds, as for a cluster, were too few where others had the processor."""
+    given = {}
+
+    def client(cluster, **options):
+        given.update(options)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr("distributed.Client", client)
+    monkeypatch.setattr(cluster, "_started", lambda *_: None)
+    monkeypatch.setattr(cluster, "_end", lambda _: None)
+    with cluster._local(1):
+        assert given["timeout"] >= 600
 
 
 def test_workers_with_another_version():

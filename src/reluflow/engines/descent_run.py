@@ -85,6 +85,7 @@ class Run:
         _, _, start_loss, _ = self.form.advance(0, 0, math.nan, math.inf)
         top = ceiling(self.rule, start_loss, self.data)
         started, chunk, planned = time.monotonic(), 64, set(self.plan.tolist())
+        worked = time.thread_time()  # beside other work the clock runs on
         if self.resumed is not None:
             self.form.restore(self.resumed)
         self.began = self.now
@@ -105,7 +106,7 @@ class Run:
                 pending.check()
                 clock = time.monotonic()
                 chunk = max(1, int(min(4 * max(done, 16), done * CHUNK_S / (clock - before))))
-                self._announce(clock - started, steps, seconds)
+                self._announce(time.thread_time() - worked, steps, seconds)
                 update(self.now, note=f"log loss {self.log_loss_now:.3f}")
                 if self.now == target:
                     break

@@ -33,6 +33,7 @@ from reluflow.sweeps.point import Point
 from reluflow.sweeps.security import CLOSED, Certificates, of_caller, temporary
 
 CONNECT_S = 30
+OWN_S = 600  # to reach the scheduler of this process: it is there, only the machine may be busy
 CLOSE_S = 3
 LOOK_S = 0.1  # between two looks for a signal
 _ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://[^\s/]+:\d+")
@@ -94,7 +95,7 @@ def _local(workers: int) -> Iterator[Any]:
     ):
         cluster = _started(workers, scratch)
         try:
-            with Client(cluster, set_as_default=False) as client:
+            with Client(cluster, timeout=OWN_S, set_as_default=False) as client:
                 yield client
         finally:
             _end(cluster)
