@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +69,15 @@ class Subject:
         return self.engines
 
     def _start(self, engine: str, *what: Any, **options: Any) -> Trajectory:
-        run = self.may_start()[engine](*what, **options)
+        """Start a run; ``max_seconds`` counts the processor, so that no load decides a claim."""
+        start, allowed = self.may_start()[engine], options.get("max_seconds", 0.0)
+        while True:
+            clock, processor = time.monotonic(), time.process_time()
+            run = start(*what, **options)
+            waited, worked = time.monotonic() - clock, time.process_time() - processor
+            if run.status is not Status.BUDGET or not worked < 0.9 * allowed <= waited:
+                break
+            options["max_seconds"] *= 4.0  # the seconds of the clock went to other work
         if run.status in (Status.FAILED, Status.INTERRUPTED):
             raise Unresolved(f"a run of the {engine} ended as `{run.status}`: {run.ending}")
         return run
