@@ -393,3 +393,28 @@ def test_v13_numbers_are_measured_where_a_hypothesis_fails():
     case = case_of("correlated", subjects["correlated"], engines=None)
     observed = [c.check(case).observed for c in named("correlated").claims if "data" in c.needs]
     assert sum(found is not None for found in observed) >= 8
+
+
+# ------------------------------------------------------------ subjects of any kind
+
+ODD = {
+    "opposite labels on one point": ([[1.0, 0.0], [1.0, 0.0]], [1.0, -1.0]),
+    "labels of any size and sign": ([[1.0, 1.0], [-0.5, 1.0], [2.0, 1.0]], [0.3, -1.7, 2.2]),
+    "one dimension": ([[1.0], [-1.0]], [1.0, -1.0]),
+    "labels that are zero": ([[1.0, 0.0], [0.5, 1.0]], [0.0, 0.0]),
+    "parallel points": ([[1.0, 0.5], [2.0, 1.0], [-1.0, -0.5]], [1.0, 2.0, -1.0]),
+    "large units": ([[1e100, 2e99], [3e99, 1e100]], [1e-100, -2e-100]),
+    "small units": ([[1e-100, 2e-99], [3e-99, 1e-100]], [1e100, -2e100]),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+@pytest.mark.parametrize("name", ["separable", "correlated", "orthogonal", "univariate"])
+def test_every_subject_gets_verdicts(name, what):
+    """Where a hypothesis fails, a row says so; nothing is raised, and nothing warns."""
+    data = rf.Dataset(*ODD[what])
+    net = rf.networks.balanced(data.d, 4, log_scale=-3.0, seed=3)
+    report = rf.theory.check(name, (data, net))
+    rows = list(report.checks)
+    assert [row.id for row in rows] == [row.id for row in named(name).claims]
+    assert not [row for row in rows if row.verdict == "FAIL"]

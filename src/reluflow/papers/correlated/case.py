@@ -27,7 +27,7 @@ from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.theory.case import Case
 from reluflow.theory.subject import Subject
-from reluflow.theory.verdicts import Unresolved
+from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Status, Trajectory
 
 RTOL = 1e-11  # of the runs that a check starts itself
@@ -73,7 +73,7 @@ class Correlated(Case):
         """The vector whose ReLU labels the points."""
         vector, reasons = teacher_vector(self.data)
         if vector is None:
-            raise InputError(f"there is no teacher neuron: {'; '.join(reasons)}")
+            raise NotApplicable(f"there is no teacher neuron: {'; '.join(reasons)}")
         return vector
 
     @cached_property

@@ -17,6 +17,7 @@ from reluflow.losses import Exponential, Logistic, Square
 from reluflow.network import Network
 from reluflow.papers.univariate.constants import Requirements, optimisation_requirements
 from reluflow.theory.case import Case
+from reluflow.theory.verdicts import NotApplicable
 from reluflow.trajectory import Status, Trajectory
 
 # F = -log L that a late claim needs, and where a run started here ends
@@ -195,7 +196,9 @@ class Univariate(Case):
     # ------------------------------------------------------------------ the run
 
     def start(self) -> Trajectory:
-        """A run of the flow down to log-loss -1e4."""
+        """A run of the flow down to log-loss -1e4, where the labels are classes."""
+        if not self.is_classification:
+            raise NotApplicable("needs a run, and the losses of the paper need labels -1 and 1")
         return self.subject.flow(
             self.data, self.net, loss=self.given_loss, stop_log_loss=STOP_LOG_LOSS
         )
