@@ -70,7 +70,7 @@ def test_an_open_row_follows_a_run_as_far_as_work_allows_whatever_the_clock_says
 
     monkeypatch.setattr(univariate_case, "LATER", 1)
     assert levels() == [pytest.approx(2e6)]
-    assert {name for options in asked for name in options} == {"stop_log_loss"}
+    assert {name for options in asked for name in options} == {"stop_log_loss", "max_seconds"}
     monkeypatch.setattr(univariate_case, "WORK", 0.0)
     asked.clear()
     assert levels() == []

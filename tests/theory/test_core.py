@@ -240,6 +240,16 @@ def test_seconds_of_a_claim_are_those_of_the_processor(spend, asked):
     assert str(started.status) == ("t_end" if spend is _waits else "budget")
 
 
+def test_a_run_that_a_claim_starts_does_not_go_on_for_ever(monkeypatch):
+    run = small_run()
+    endless = replace(run, status=rf.Status.BUDGET)
+    monkeypatch.setattr("reluflow.theory.subject.LONGEST", 0.0)
+    subject = subject_of(run, {"flow": lambda *_, **options: endless})
+    with pytest.raises(Unresolved, match="a run of the flow did not end within 0 s"):
+        subject.flow(run.data, run.net)
+    assert subject.flow(run.data, run.net, max_seconds=None) is endless
+
+
 @pytest.mark.parametrize("bad", [None, 3, [], "run", [1, 2]])
 def test_a_foreign_subject_is_refused(toy, bad):
     with pytest.raises(InputError, match="Pass a Trajectory"):

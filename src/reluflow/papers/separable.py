@@ -53,11 +53,12 @@ class Classes(Case):
         v = np.array(goals).reshape(-1, net.d)
         u, v = net.directions[self.live], v / np.linalg.norm(v, axis=1)[:, None]
         half = np.arctan2(np.linalg.norm(u - v, axis=1), np.linalg.norm(u + v, axis=1))
-        return np.nan_to_num(2.0 * half, nan=np.pi)
+        return np.asarray(np.nan_to_num(2.0 * half, nan=np.pi))
 
     def start(self) -> rf.Trajectory:
         """The exponential loss down to log-loss -1e4."""
-        return self.subject.flow(self.data, self.net, loss="exponential", stop_log_loss=-1e4)
+        how = {"loss": "exponential", "stop_log_loss": -1e4, "max_seconds": None}
+        return self.subject.flow(self.data, self.net, **how)
 
     @cached_property
     def aligned_at(self) -> float:

@@ -199,9 +199,8 @@ class Univariate(Case):
         """A run of the flow down to log-loss -1e4, where the labels are classes."""
         if not self.is_classification:
             raise NotApplicable("needs a run, and the losses of the paper need labels -1 and 1")
-        return self.subject.flow(
-            self.data, self.net, loss=self.given_loss, stop_log_loss=STOP_LOG_LOSS
-        )
+        how = {"loss": self.given_loss, "stop_log_loss": STOP_LOG_LOSS, "max_seconds": None}
+        return self.subject.flow(self.data, self.net, **how)
 
     @property
     def loss(self) -> Exponential | Logistic:
