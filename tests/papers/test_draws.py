@@ -18,6 +18,16 @@ def test_a_random_subject_that_satisfies_the_hypotheses_fails_nothing(name):
     assert line["counts"]["PASS"] > 5
 
 
+def test_neurons_that_turn_after_the_fit_do_not_contradict_the_time_of_alignment():
+    """At scale e^-8 the points are fitted before neuron 67 has turned (DOP853: at F = 35.59)."""
+    line = judged("separable", 78)
+    assert not failed(line)
+    verdict, measured, bound, note = line["bad"]["S3"]
+    assert verdict == "UNRESOLVED"
+    assert measured > 1e11 > bound
+    assert "outside the regime unmoved" in note
+
+
 def test_a_subject_that_takes_too_long_ends_and_the_others_go_on(tmp_path):
     out = tmp_path / "draws.jsonl"
     campaign(out, ["separable"], range(1), limit_s=0.01)

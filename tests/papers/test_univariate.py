@@ -8,6 +8,7 @@ import pytest
 import reluflow as rf
 from reluflow import theory
 from reluflow.errors import InputError
+from reluflow.papers.univariate import case as univariate_case
 from reluflow.papers.univariate.constants import (
     logistic_counterexample,
     optimisation_requirements,
@@ -50,6 +51,30 @@ def test_a_run_is_continued_only_while_a_row_is_open():
     case = PAPER.prepare(Subject(run.data, run.net, (run,), {"flow": flow}))
     assert verdicts(rows(case, "U7", "U8")) == ["PASS", "PASS"]
     assert asked == []
+
+
+def test_an_open_row_follows_a_run_as_far_as_work_allows_whatever_the_clock_says(monkeypatch):
+    asked = []
+
+    def flow(*problem, **options):
+        asked.append(options)
+        return rf.flow(*problem, **options)
+
+    run = late_run()
+
+    def levels():
+        case = PAPER.prepare(Subject(run.data, run.net, (run,), {"flow": flow}))
+        found = [-float(later.log_loss[-1]) for later in case.later_runs()]
+        assert [-float(later.log_loss[-1]) for later in case.later_runs()] == found  # kept
+        return found
+
+    monkeypatch.setattr(univariate_case, "LATER", 1)
+    assert levels() == [pytest.approx(2e6)]
+    assert {name for options in asked for name in options} == {"stop_log_loss", "max_seconds"}
+    monkeypatch.setattr(univariate_case, "WORK", 0.0)
+    asked.clear()
+    assert levels() == []
+    assert len(asked) == 1
 
 
 # ---------------------------------------------------------------------- broken hypotheses

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluflow as rf
+from reluflow.papers.univariate import field as univariate_field
 from reluflow.papers.univariate.claims.population import (
     cell_masses,
     live_neurons,
@@ -25,6 +26,7 @@ from reluflow.papers.univariate.constants import (
     quarter_tail,
 )
 from reluflow.papers.univariate.field import field, integrate, misalignment
+from reluflow.theory.verdicts import Unresolved
 
 from .univariate_subjects import sample, short_run, start
 
@@ -167,3 +169,15 @@ def test_each_clock_agrees_with_the_engine(clock):
     assert len(run.t) > 1
     end = integrate(sample(5), start(4), quiet.loss_function, clock, float(quiet.log_loss[-1]))
     assert np.abs(end.W - quiet.final.flat().W).max() < 1e-7
+
+
+@pytest.mark.parametrize("clock", ["t", "s"])
+def test_a_loss_out_of_reach_ends_with_the_time_of_the_run(clock, monkeypatch):
+    loss = rf.losses.Exponential()
+    data = rf.datasets.from_points([0.3, 0.7], [1.0, 1.0])
+    net = rf.Network([0.1, -0.1], [[1.0, 0.0], [1.0, 0.5]])
+    end = integrate(data, net, loss, clock, -1e9, None, 0.01)
+    assert 0.0 < np.abs(end.W - net.W).max() < 0.1
+    monkeypatch.setattr(univariate_field, "MOST", 20)
+    with pytest.raises(Unresolved, match=rf"more than 20 evaluations on the clock {clock}"):
+        integrate(data, net, loss, clock, -1e9)

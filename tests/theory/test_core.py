@@ -1,6 +1,7 @@
 """Verdicts, papers, subjects and reports, on a made-up paper."""
 
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -209,6 +210,44 @@ def test_a_run_that_a_claim_starts_and_that_fails_decides_nothing(status):
     subject = subject_of(run, {"flow": lambda *_, **__: broken})
     with pytest.raises(Unresolved, match=f"ended as `{status}`: .*no step"):
         subject.flow(run.data, run.net)
+
+
+def _waits():
+    time.sleep(0.02)
+
+
+def _works():
+    began = time.process_time()
+    while time.process_time() - began < 0.02:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("spend", "asked"), [(_waits, [0.01, 0.04, 0.16]), (_works, [0.01])], ids=["waits", "works"]
+)
+def test_seconds_of_a_claim_are_those_of_the_processor(spend, asked):
+    """A run that a busy machine kept from ending gets its time; one that used it does not."""
+    data, net = rf.datasets.orthonormal(2, seed=0), rf.networks.balanced(2, 2, seed=0)
+    ended, seen = rf.flow(data, net, t_end=0.1), []
+
+    def flow(*problem, max_seconds):
+        seen.append(max_seconds)
+        spend()
+        return ended if max_seconds > 0.1 else replace(ended, status=rf.Status.BUDGET)
+
+    started = subject_of((data, net), {"flow": flow}).flow(data, net, max_seconds=0.01)
+    assert seen == asked
+    assert str(started.status) == ("t_end" if spend is _waits else "budget")
+
+
+def test_a_run_that_a_claim_starts_does_not_go_on_for_ever(monkeypatch):
+    run = small_run()
+    endless = replace(run, status=rf.Status.BUDGET)
+    monkeypatch.setattr("reluflow.theory.subject.LONGEST", 0.0)
+    subject = subject_of(run, {"flow": lambda *_, **options: endless})
+    with pytest.raises(Unresolved, match="a run of the flow did not end within 0 s"):
+        subject.flow(run.data, run.net)
+    assert subject.flow(run.data, run.net, max_seconds=None) is endless
 
 
 @pytest.mark.parametrize("bad", [None, 3, [], "run", [1, 2]])

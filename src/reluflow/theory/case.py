@@ -50,7 +50,7 @@ class Case:
         self.paper, self.subject = paper, subject
         self.options = dict(options)
         self.found: dict[str, Check] = {}
-        self._started: dict[Any, Trajectory] = {}
+        self._started: dict[Any, Trajectory | Unresolved] = {}
         self.prepare(**options)
 
     def prepare(self) -> None:
@@ -93,7 +93,7 @@ class Case:
 
     def start(self) -> Trajectory:
         """A run of the flow on the subject's pair; a paper may start it otherwise."""
-        return self.subject.flow(self.data, self.net, loss=self.loss)
+        return self.subject.flow(self.data, self.net, loss=self.loss, max_seconds=None)
 
     def met(self, id: str) -> bool:
         """Whether an assumption of the paper passes on this case."""
@@ -181,7 +181,7 @@ class Case:
             return run
         if -float(run.log_loss[-1]) >= 0.9 * FAR_LEVEL or self.subject.engines is None:
             return run
-        return self.subject.proceed(run, stop_log_loss=-FAR_LEVEL)
+        return self.subject.proceed(run, stop_log_loss=-FAR_LEVEL, max_seconds=None)
 
     def late(self) -> Trajectory:
         """The subject's run, continued where it stopped too early and starting is allowed."""

@@ -67,6 +67,8 @@ def balanced(case: Correlated) -> Finding:
 def start(case: Correlated) -> Finding:
     """The start."""
     sticks = case.sticks
+    if not np.any(sticks.gamma):
+        return holds(False, 0.0, 0.0, "gamma is 0: nothing pulls at a small start")
     if not len(sticks.positive):
         return holds(False, 0.0, 1.0, "J+ is empty: nothing can grow, and the loss stays as it is")
     products = np.abs(case.net.directions @ case.data.X.T)
@@ -208,7 +210,9 @@ def some_crossing(case: Correlated) -> Finding:
 
 
 @paper.condition(
-    "first phase", "T1 is not before T0, so that the first phase ends (T1 - T0)", needs=["balanced"]
+    "first phase",
+    "T1 is not before T0, so that the first phase ends (T1 - T0)",
+    needs=["balanced", "1(ii)"],
 )
 def phase_ends(case: Correlated) -> Finding:
     """At practical scales T1 < T0 is common: statements about T1 are then not meaningful."""

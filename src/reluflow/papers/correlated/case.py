@@ -27,7 +27,7 @@ from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.theory.case import Case
 from reluflow.theory.subject import Subject
-from reluflow.theory.verdicts import Unresolved
+from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Status, Trajectory
 
 RTOL = 1e-11  # of the runs that a check starts itself
@@ -73,7 +73,7 @@ class Correlated(Case):
         """The vector whose ReLU labels the points."""
         vector, reasons = teacher_vector(self.data)
         if vector is None:
-            raise InputError(f"there is no teacher neuron: {'; '.join(reasons)}")
+            raise NotApplicable(f"there is no teacher neuron: {'; '.join(reasons)}")
         return vector
 
     @cached_property
@@ -156,7 +156,7 @@ class Correlated(Case):
     @cached_property
     def run(self) -> Trajectory:
         """The flow at the smallest scale given; started here if no flow is given."""
-        return self.flows[-1] if self.flows else self.started(self.log_scale)
+        return self.flows[-1] if self.flows else self.started(self.log_scale, max_seconds=None)
 
     @cached_property
     def rate(self) -> float:
@@ -205,15 +205,23 @@ class Correlated(Case):
         """The start at another scale."""
         return self.net.with_scale(self.relative + log_scale)
 
-    def started(self, log_scale: float, *, rtol: float = RTOL, stop: float = -np.inf) -> Trajectory:
+    def started(
+        self, log_scale: float, *, rtol: float = RTOL, stop: float = -np.inf, **options: Any
+    ) -> Trajectory:
         """A run of the flow at a scale, to its limit or a log-loss; never the same one twice."""
         key = (log_scale, rtol, stop)
         if key not in self._started:
-            options: dict[str, Any] = {} if np.isinf(stop) else {"stop_log_loss": stop}
-            self._started[key] = self.subject.flow(
-                self.data, self.at_scale(log_scale), rtol=rtol, record=400, **options
-            )
-        return self._started[key]
+            options |= {} if np.isinf(stop) else {"stop_log_loss": stop}
+            try:
+                self._started[key] = self.subject.flow(
+                    self.data, self.at_scale(log_scale), rtol=rtol, record=400, **options
+                )
+            except Unresolved as reason:  # the next claim need not wait for it again
+                self._started[key] = reason
+        found = self._started[key]
+        if isinstance(found, Unresolved):
+            raise found
+        return found
 
     def converged(self, log_scales: Sequence[float]) -> list[Trajectory]:
         """Runs to the limit at these scales: given ones where they are, otherwise started."""

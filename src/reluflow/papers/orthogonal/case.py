@@ -44,7 +44,7 @@ class Orthogonal(Case):
         seed : int
             Of these draws.
         max_seconds : float
-            Longest time of a run that a claim starts; beyond it the claim is UNRESOLVED.
+            Longest time (of the processor) of a run that a claim starts; then it is UNRESOLVED.
         """
         _check_runs(self.subject)
         self.draws, self.seed = whole(draws, "draws"), whole(seed, "seed", at_least=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +17,16 @@ from reluflow.losses import Exponential, Logistic, Square
 from reluflow.network import Network
 from reluflow.papers.univariate.constants import Requirements, optimisation_requirements
 from reluflow.theory.case import Case
-from reluflow.trajectory import Trajectory
+from reluflow.theory.verdicts import NotApplicable
+from reluflow.trajectory import Status, Trajectory
 
 # F = -log L that a late claim needs, and where a run started here ends
 LATE = 999.0  # so that a run that stops at a log-loss of -1000, up to its rounding, is late
 STOP_LOG_LOSS = -1e4
+# an open limit is followed so often, a hundredfold in F each time, and for so much work in all:
+# attempted steps, each counted once and once more for every 2,000 pairs of a neuron and a point
+# (10,000 of them take about three seconds)
+LATER, WORK, PAIRS = 3, 10_000.0, 2_000.0
 # level of the test of normality: a start is called not normal only beyond doubt
 LEVEL = 1e-3
 
@@ -66,6 +72,7 @@ class Univariate(Case):
         self.density: Density | None = density
         self.delta = number(delta, "delta", above=0.0, below=1.0)
         self.sigmas, self.given_loss = (hidden, least), chosen
+        self._later: list[Trajectory | None] = []
 
     # ------------------------------------------------------------------ the data
 
@@ -189,10 +196,11 @@ class Univariate(Case):
     # ------------------------------------------------------------------ the run
 
     def start(self) -> Trajectory:
-        """A run of the flow down to log-loss -1e4."""
-        return self.subject.flow(
-            self.data, self.net, loss=self.given_loss, stop_log_loss=STOP_LOG_LOSS
-        )
+        """A run of the flow down to log-loss -1e4, where the labels are classes."""
+        if not self.is_classification:
+            raise NotApplicable("needs a run, and the losses of the paper need labels -1 and 1")
+        how = {"loss": self.given_loss, "stop_log_loss": STOP_LOG_LOSS, "max_seconds": None}
+        return self.subject.flow(self.data, self.net, **how)
 
     @property
     def loss(self) -> Exponential | Logistic:
@@ -218,6 +226,36 @@ class Univariate(Case):
     def records(self) -> list[Network]:
         """The recorded networks."""
         return [self.run.network(k) for k in range(len(self.run.t))]
+
+    def later_runs(self) -> Iterator[Trajectory]:
+        """The late run continued a hundredfold in F, and again, as far as the work allowed goes.
+
+        What is counted is work, not seconds: a busy machine gets the same runs.
+        """
+        for k in range(LATER if self.subject.engines is not None else 0):
+            if k == len(self._later):
+                self._later.append(self._hundredfold(self._later[-1] if k else self.late_run))
+            run = self._later[k]
+            if run is None:
+                return
+            yield run
+
+    def _hundredfold(self, run: Trajectory | None) -> Trajectory | None:
+        """A run continued to a hundred times its F, or None where that is too much work."""
+        assert run is not None
+        goal = 100.0 * float(run.log_loss[-1])
+        while run.log_loss[-1] > goal * (1.0 - 1e-9):
+            if self._work(run) - self._work(self.late_run) > WORK:
+                return None
+            level = max(goal, 2.0 * float(run.log_loss[-1]))
+            run = self.subject.proceed(run, stop_log_loss=level)
+            if run.status is not Status.STOP_LOSS:
+                return None
+        return run
+
+    def _work(self, run: Trajectory) -> float:
+        attempts = int(run.stats["steps"]) + int(run.stats["rejected"])
+        return float(attempts * (1.0 + self.net.width * self.data.n / PAIRS))
 
     @cached_property
     def late_kkt(self) -> KKT:

@@ -22,11 +22,13 @@ from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.losses import Exponential, Logistic
 from reluflow.network import Network, row_norms
+from reluflow.theory.verdicts import Unresolved
 from reluflow.trajectory import Mode
 
 Modes = NDArray[np.int8]
 ON_PLANE = 1e-9
 CLOCKS = ("t", "s", "F")
+MOST = 50_000  # evaluations of the field on one clock: some seconds
 
 
 @dataclass(frozen=True)
@@ -117,10 +119,13 @@ def integrate(
     clock: str,
     log_loss: float,
     modes: Modes | None = None,
+    longest: float = np.inf,
 ) -> Network:
     r"""Carry a network to a log-loss with a general solver, on one of the three clocks.
 
     ``modes`` are those of the run at the start; they stay, since no kink crosses a point here.
+    ``longest`` ends it at a time t where the log-loss is not reached; :math:`G \le L` and L falls,
+    so that ds is at most dt times the loss at the start.
 
     Numerics
     --------
@@ -134,7 +139,15 @@ def integrate(
     target = -log_loss
     start = -loss.log_value(flat.predict(data.X), data.y)
 
+    left = MOST
+
     def slope(_: float, theta: Array) -> Array:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Unresolved(
+                f"a general solver needs more than {MOST} evaluations on the clock {clock}"
+            )
         at = field(data, theta[:m], theta[m:].reshape(m, -1), loss, modes)
         g = np.concatenate([at.outputs, at.hidden.ravel()])
         log_force = loss.log_total_force(at.q)
@@ -150,7 +163,8 @@ def integrate(
         return loss.log_value(outputs, data.y) - log_loss
 
     reached.terminal = True  # type: ignore[attr-defined]
-    span = (start, target) if clock == "F" else (0.0, np.inf)
+    ends = {"t": longest, "s": float(np.exp(-start)) * longest, "F": target}
+    span = (start if clock == "F" else 0.0, ends[clock])
     theta = np.concatenate([flat.a, flat.W.ravel()])
     found = solve_ivp(
         slope,

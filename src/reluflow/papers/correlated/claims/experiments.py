@@ -50,7 +50,8 @@ def descent_follows(case: Correlated) -> Finding:
         raise Unresolved("the flow does not learn half of the loss")
     k = int(np.flatnonzero(flow.log_loss <= log_half)[0])
     t, there = float(flow.t[k]), flow.network(k)
-    first = math.ceil(t * 10.0 * float(np.linalg.eigvalsh(case.data.gram)[-1]) / case.data.n)
+    curvature = float(np.linalg.eigvalsh(case.data.gram)[-1]) / case.data.n
+    first = math.ceil(10.0 * t * max(curvature * max(1.0, there.squared_norm), case.k))
     steps = [first * 2**power for power in range(HALVINGS)]
     if steps[-1] * case.data.n * case.net.width > 2e9:
         raise Unresolved(f"{steps[-1]} steps of descent are too many for a check")

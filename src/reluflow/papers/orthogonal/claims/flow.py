@@ -100,13 +100,16 @@ def o31(case: Orthogonal) -> Finding:
 
 
 def _imbalance(run: Trajectory) -> float:
+    """Change of a^2 - |w|^2 over the larger a^2, now or at the start: some neurons fade."""
     norms = np.linalg.norm(run.kept["W"], axis=2)
     with np.errstate(divide="ignore", invalid="ignore"):
         hidden = np.log(norms) + run.kept["log_scale"]
         outputs = log_outputs(run)
         now = -np.expm1(2.0 * (hidden - outputs))
-        before = now[0] * np.exp(2.0 * (outputs[0] - outputs))
-    change = np.abs(now - before)
+        faded = 2.0 * (outputs[0] - outputs)
+        change = np.abs(
+            now * np.exp(-np.maximum(faded, 0.0)) - now[0] * np.exp(np.minimum(faded, 0.0))
+        )
     return float(change[np.isfinite(change)].max(initial=0.0))
 
 

@@ -36,7 +36,8 @@ def clocks(case: Univariate) -> Finding:
     start, goal = (
         case.loss.log_value(net.predict(case.data.X), case.data.y) for net in (first, last)
     )
-    ends = [integrate(case.data, first, case.loss, clock, goal, modes) for clock in CLOCKS]
+    longest = 2.0 * float(np.exp(end) - np.exp(begin))
+    ends = [integrate(case.data, first, case.loss, clock, goal, modes, longest) for clock in CLOCKS]
     units = [unit_vector(net) for net in (*ends, last)]
     apart = max(float(np.linalg.norm(u - v)) for u in units for v in units)
     note = f"from log-loss {start:.4g} to {goal:.4g}, and the engine's own end"
@@ -54,14 +55,14 @@ def quiet_stretch(run: Trajectory) -> tuple[float, float]:
     cuts = np.concatenate([[low], events[(events > low) & (events < high)], [high]])
     # an event leaves a kink on a point whose side is not in the weights: stay off both ends
     begins, ends = cuts[:-1] + 0.01 * np.diff(cuts), cuts[1:] - 0.01 * np.diff(cuts)
-    falls = np.interp(ends, run.log_t[inside], F[inside]) - np.interp(
-        begins, run.log_t[inside], F[inside]
-    )
-    best = int(np.argmax(falls))
-    if falls[best] < 1e-6:
+    before, after = (np.interp(at, run.log_t[inside], F[inside]) for at in (begins, ends))
+    best = int(np.argmax(after - before))
+    begin, fall = float(begins[best]), float((after - before)[best])
+    if fall < 1e-6:
         raise Unresolved("events leave no stretch early on; fewer neurons would")
-    begin = float(begins[best])
-    return begin, begin + float(ends[best] - begin) * min(1.0, _STRETCH / float(falls[best]))
+    # where a loss has all but reached its limit, it does not say how far along the curve one is
+    level = float(before[best]) + min(_STRETCH, 0.5 * fall)
+    return begin, min(float(ends[best]), float(np.interp(level, F[inside], run.log_t[inside])))
 
 
 @paper.claim(

@@ -6,7 +6,7 @@ They are statements about :math:`t \to \infty`, judged by their trend over decad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -31,8 +31,6 @@ from reluflow.theory.verdicts import (
 from reluflow.trajectory import Status, Trajectory
 
 LIMIT = ("A1", "A7", "A8", "A6")
-LATER = 3  # how often an undecided row continues a run a hundredfold in F
-LATER_SECONDS = 3.0  # of each
 STILL = 1e-4  # a direction that moves less in a decade of F has arrived
 SLOW = 0.05  # one that moves less, but not less than before, may arrive later
 
@@ -50,21 +48,10 @@ def alignment(case: Univariate) -> Finding:
 
 def _decided_later(case: Univariate, judge: Callable[[Univariate], Finding]) -> Finding:
     """The finding on the run, or, as long as it is open, on the run continued."""
-    found, later = judge(case), _later_runs(case)
+    found, later = judge(case), case.later_runs()
     while verdict_of(found) is Verdict.UNRESOLVED and (run := next(later, None)) is not None:
         found = judge(case.on(run))
     return found
-
-
-def _later_runs(case: Univariate) -> Iterator[Trajectory]:
-    """The run continued a hundredfold in F, and again, as far as seconds allow."""
-    run = case.late_run
-    for _ in range(LATER if case.subject.engines is not None else 0):
-        level = 100.0 * float(run.log_loss[-1])
-        run = case.subject.proceed(run, stop_log_loss=level, max_seconds=LATER_SECONDS)
-        if run.status is not Status.STOP_LOSS:
-            return
-        yield run
 
 
 def _aligned(case: Univariate) -> Finding:
@@ -151,7 +138,7 @@ def regions(case: Univariate) -> Finding:
     if case.met("A3"):
         r = case.teacher.width
         bound, text = min(bound, region_bound(r)), f"{text}, 32 r + 67 = {region_bound(r)}"
-    (low, high), later = limit_regions(case.late_run, bound), _later_runs(case)
+    (low, high), later = limit_regions(case.late_run, bound), case.later_runs()
     # kinks that vanish do so like powers of F
     while low <= bound < high and (run := next(later, None)) is not None:
         low, high = limit_regions(run, bound)
