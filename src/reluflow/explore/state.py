@@ -28,6 +28,7 @@ DEFAULT_STOP = -50.0  # log-loss at which a classifier's run ends
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Seed = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Width = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
+Rate = Annotated[float, msgspec.Meta(ge=1.0 / LARGEST, le=LARGEST)]
 
 
 class StateError(InputError):
@@ -81,7 +82,8 @@ class State(_Part, frozen=True, kw_only=True):
     log_scale: Annotated[float, msgspec.Meta(ge=-1e7, le=20.0)] = -10.0
     loss: Literal["square", "exponential", "logistic"] = "square"
     factor: Literal["1/2n", "1/2", "1/n"] = "1/2n"
-    train: Literal["both", "hidden"] = "both"
+    train: Literal["both", "hidden", "output", "linearised"] = "both"
+    rates: tuple[Rate, Rate] = (1.0, 1.0)
     rtol: Annotated[float, msgspec.Meta(ge=1e-12, le=1e-2)] = 1e-8
     stop_log_loss: Annotated[float, msgspec.Meta(ge=-1e4, le=0.0)] | None = None
 
@@ -99,6 +101,11 @@ class State(_Part, frozen=True, kw_only=True):
     def is_regression(self) -> bool:
         """Whether the loss is the square loss."""
         return self.loss == "square"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether both layers are trained at one rate, which limit theorems are about."""
+        return self.train == "both" and self.rates == (1.0, 1.0)
 
     def dataset(self) -> Dataset:
         """The points with their labels."""
@@ -147,6 +154,7 @@ class State(_Part, frozen=True, kw_only=True):
         return {
             "loss": self.loss_function(),
             "train": self.train,
+            "rates": self.rates,
             "rtol": self.rtol,
             "stop_log_loss": stop,
         }
@@ -171,12 +179,18 @@ def from_json(raw: Any) -> State:
 def to_json(state: State) -> dict[str, Any]:
     """Plain data from which `from_json` makes an equal state."""
     found: dict[str, Any] = msgspec.to_builtins(state)
-    return found
+    return {**found, "rates": list(state.rates)}  # as JSON has it
 
 
 def check(state: State) -> None:
     """Refuse what is beyond the limits of the page or what no network can be trained on."""
     _check_sizes(state)
+    still = {"hidden": 1, "output": 0}.get(state.train)
+    if still is not None and state.rates[still] != 1.0:
+        raise StateError(
+            f"the rate of the {('hidden', 'output')[still]} weights is {state.rates[still]:g}, but "
+            f"only the {state.train} weights are trained. Give 1 there."
+        )
     X, y = np.array(state.X), np.array(state.y)
     if state.line and (X.shape[1] != 2 or np.any(X[:, 1] != 1.0)):
         raise StateError("points on a line are rows (x, 1). Use a plane for other inputs.")

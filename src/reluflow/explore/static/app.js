@@ -71,6 +71,12 @@ export class App {
     this.change({ loss, y, stop_log_loss: null });
   }
 
+  // a layer that is not trained has the rate 1
+  setTrain(train) {
+    const [hidden, output] = this.state.rates;
+    this.change({ train, rates: [train === "output" ? 1 : hidden, train === "hidden" ? 1 : output] });
+  }
+
   compute(moved) {
     if (this.link && !this.frozen) this.link.change(this.state, moved);
     this.redraw();
@@ -167,13 +173,14 @@ export class App {
       if (header.undecided) { this.mark("undecided", "undecided"); this.say(header.note); }
     }
     this.slow[header.part] = header;
+    const { first } = this.run;
     if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run.d);
     if (header.part === "heuristic" && arrays.limit_sign) {
       this.run.limit = Net.of(arrays, "limit", this.run.d);
       this.run.stairs = arrays;
     }
     if (header.part === "strip" && arrays.strip_sign) {
-      this.slow.stripNets = header.scales.map((_, k) => Net.of(arrays, "strip", this.run.d, k));
+      this.slow.stripNets = header.scales.map((_, k) => Net.of(arrays, "strip", this.run.d, k, first));
     }
     this.root.dataset.slow = Object.keys(this.slow).join(" ");
     this.redraw();

@@ -88,15 +88,13 @@ export class LineScene {
     if (loss === "square") return net;
     const margin = Math.min(...X.map((row, i) => y[i] * net.value(row)));
     if (!(margin > 1)) return net;
-    const copy = Object.create(net);
-    copy.weight = net.weight.map((w) => w / margin);
-    return copy;
+    return net.times(1 / margin);
   }
 
   drawKinks(net, [low, high]) {
     if (!net) { this.kinks.replaceChildren(); return; }
     const base = this.box.bottom;
-    const bends = Array.from(net.weight, (w, j) => Math.abs(w * net.u[2 * j]));
+    const bends = Array.from(net.weight, (_, j) => net.bend(j));
     const largest = Math.max(...bends, 1e-300);
     const nodes = [];
     for (let j = 0; j < net.m; j += 1) {

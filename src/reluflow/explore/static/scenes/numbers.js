@@ -57,7 +57,8 @@ export class NumbersPanel {
 
   method(run, heuristic) {
     if (heuristic) return "Predicted by a heuristic";
-    const names = { bundle: "Predicted: one bundle", saddle_to_saddle: "Predicted: saddle to saddle" };
+    const names = { bundle: "Predicted: one bundle", saddle_to_saddle: "Predicted: saddle to saddle",
+      kernel: "Predicted: the limit of fixed features" };
     return names[run.header.predicted.method] || "No limit theorem applies";
   }
 
