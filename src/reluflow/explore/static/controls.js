@@ -21,8 +21,8 @@ export class Controls {
     this.factor = this.choice("factor", [["1/2n", "1/2n"], ["1/2", "1/2"], ["1/n", "1/n"]], (v) => app.change({ factor: v }));
     this.train = this.choice("train", [["both", "both layers"], ["hidden", "hidden one"], ["output", "output one"], ["linearised", "linearised"]],
       (v) => app.setTrain(v));
-    const rate = (text, k) => this.number(text, { min: 1e-6, max: 1e6, step: "any" },
-      (x) => app.change({ rates: app.state.rates.map((old, i) => (i === k ? x : old)) }));
+    const rate = (text, k) => this.number(text, { min: 0, max: 1e6, step: 0.1 },
+      (x) => x > 0 && app.change({ rates: app.state.rates.map((old, i) => (i === k ? x : old)) }));
     this.rates = [rate("rate, hidden", 0), rate("rate, output", 1)];
     this.rtol = this.choice("tolerance", ["1e-2", "1e-4", "1e-6", "1e-8", "1e-10"].map((t) => [t, t]), (v) => app.change({ rtol: Number(v) }));
     this.points = html("div", { class: "points", tabindex: 0, role: "group", "aria-label": "Points as numbers" });
@@ -113,7 +113,7 @@ export class Controls {
       return;
     }
     const active = this.points.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
-    const cell = (i, k, value, act, label) => html("input", { type: "number", step: "any", value: Number(value.toPrecision(6)), "data-cell": `${i},${k}`,
+    const cell = (i, k, value, act, label) => html("input", { type: "number", step: "any", value: Number(value.toPrecision(free > 1 ? 4 : 6)), "data-cell": `${i},${k}`,
       "aria-label": label, onchange: (event) => { if (event.target.value !== "") act(Number(event.target.value)); } });
     this.points.replaceChildren(...state.X.map((row, i) => html("div", { class: "point-row" }, html("span", { class: "soft" }, String(i)),
       ...row.slice(0, free).map((x, k) => cell(i, k, x, (v) => this.edit(i, k, v), `point ${i}, coordinate ${k}`)),
