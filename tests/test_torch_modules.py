@@ -56,6 +56,14 @@ class ReLU(Module):
         return Tensor(np.maximum(x.values, 0.0))
 
 
+class LeakyReLU(Module):
+    def __init__(self, negative_slope=0.01):
+        self.negative_slope = negative_slope
+
+    def __call__(self, x):
+        return Tensor(np.where(x.values > 0.0, x.values, self.negative_slope * x.values))
+
+
 class Tanh(Module):
     pass
 
@@ -92,7 +100,7 @@ def nn(request, monkeypatch):
     torch.nn = ModuleType("torch.nn")
     torch.float64, torch.tensor = float, lambda values, dtype: Tensor(values)
     torch.no_grad = lambda: pytest.MonkeyPatch.context()
-    for layer in (Linear, ReLU, Sequential, Tanh):
+    for layer in (Linear, LeakyReLU, ReLU, Sequential, Tanh):
         setattr(torch.nn, layer.__name__, layer)
     monkeypatch.setitem(sys.modules, "torch", torch)
     return torch.nn, lambda f, X: f(Tensor(X)).values
@@ -109,6 +117,19 @@ def test_modules_are_read_and_built(nn, bias):
     assert again.bias is bias
     np.testing.assert_array_equal(again.W, net.W)
     np.testing.assert_array_equal(again.a, net.a)
+
+
+def test_a_leaky_activation_keeps_its_slope(nn):
+    layers, call = nn
+    net = rf.Network([2.0, -3.0], [[0.3, 0.4, 1.0], [0.1, -0.6, -0.2]], slope=0.2, bias=True)
+    module = net.to_torch()
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    np.testing.assert_allclose(call(module, X).ravel(), net.predict(X), atol=1e-13)
+    assert rf.Network.from_torch(module) == net
+    default = layers.Sequential(
+        layers.Linear(2, 3), layers.LeakyReLU(), layers.Linear(3, 1, bias=False)
+    )
+    assert rf.Network.from_torch(default).slope == 0.01
 
 
 def test_default_layers_are_read_with_their_bias(nn):
@@ -140,6 +161,10 @@ def test_default_layers_are_read_with_their_bias(nn):
         ),
         (lambda t: t.Sequential(t.Linear(2, 1), t.Linear(1, 1), t.ReLU()), "in another order"),
         (lambda t: t.Linear(2, 1), "1 Linear and 0 ReLU"),
+        (
+            lambda t: t.Sequential(t.Linear(2, 3), t.LeakyReLU(1.5), t.Linear(3, 1, bias=False)),
+            r"LeakyReLU\(1\.5\); reluflow has slopes from 0 to below 1",
+        ),
         (lambda t: [1, 2], "list is no PyTorch module"),
     ],
 )

@@ -1,8 +1,10 @@
-r"""Network: a two-layer ReLU network whose neurons carry a log scale.
+r"""Network: a two-layer (leaky) ReLU network whose neurons carry a log scale.
 
-.. math:: h(x) = \sum_j e^{s_j + p_j} a_j \, \mathrm{relu}(W_j \cdot x)
+.. math:: h(x) = \sum_j e^{s_j + p_j} a_j \, \varphi(W_j \cdot x), \qquad
+    \varphi(z) = \max(z, 0) + \alpha \min(z, 0)
 
-``s_j = log_scale[j]`` scales the hidden weights, ``p_j = log_scale_out[j]`` the output weight.
+``s_j = log_scale[j]`` scales the hidden weights, ``p_j = log_scale_out[j]`` the output weight. The
+slope :math:`\alpha` is 0 for ReLU.
 The split between scale and mantissa is kept exactly as given: theory speaks of
 ``lam = exp(log_scale)`` and ``z_j = W_j`` separately. What a reader of weights wants are the
 products, `Network.a` and `Network.W`; what computes at any scale reads `Network.mantissa`.
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow import files
-from reluflow.checks import Array, Frozen, read_only, real_array, real_points, with_ones
+from reluflow.checks import Array, Frozen, number, read_only, real_array, real_points, with_ones
 from reluflow.errors import InputError
 
 
@@ -44,6 +46,8 @@ class Network(Frozen):
         Output weights are ``exp(log_scale_out_j) a_j``; the same as ``log_scale`` if not given.
     bias : bool
         Whether the last input is the constant 1. Points may then be given without it.
+    slope : float
+        Slope of the activation below zero, from 0 (ReLU) to below 1 (leaky ReLU).
 
     Attributes
     ----------
@@ -87,6 +91,7 @@ class Network(Frozen):
         *,
         log_scale_out: ArrayLike | None = None,
         bias: bool = False,
+        slope: float = 0.0,
     ) -> None:
         self.mantissa = Mantissa(real_array(a, "a", 1), real_array(W, "W", 2))
         shape: tuple[int, ...] = self.mantissa.W.shape
@@ -104,8 +109,8 @@ class Network(Frozen):
             if log_scale_out is None
             else _per_neuron(log_scale_out, "log_scale_out", self.width)
         )
-
         self.bias = bias
+        self.slope = activation_slope(slope)
 
     @cached_property
     def a(self) -> Array:
@@ -179,8 +184,8 @@ class Network(Frozen):
         scale = self.log_scale + self.log_scale_out
         if np.all(np.abs(scale) < 600.0):
             with np.errstate(over="ignore", invalid="ignore"):
-                active = np.maximum(self.preactivations(X), 0.0)
-                outputs: Array = active @ (self.mantissa.a * np.exp(scale))
+                hidden = activation(self.preactivations(X), self.slope)
+                outputs: Array = hidden @ (self.mantissa.a * np.exp(scale))
             if np.isfinite(outputs).all():
                 return outputs
         logs, signs = self.log_predict(X)
@@ -193,28 +198,39 @@ class Network(Frozen):
         rows, row_logs = _unit_rows(self.mantissa.W)
         hidden, out = self.log_scale.max(), self.log_scale_out.max()
         relative = (self.log_scale - hidden) + (self.log_scale_out - out)
-        logs = _log(np.maximum(points @ rows.T, 0.0)) + (
-            _log(np.abs(self.mantissa.a)) + row_logs + relative
-        )
+        terms = activation(points @ rows.T, self.slope)
+        logs = _log(np.abs(terms)) + (_log(np.abs(self.mantissa.a)) + row_logs + relative)
         top = logs.max(axis=1)
         top[np.isneginf(top)] = 0.0  # no active neuron: the sum is zero whatever the scale
-        total = (np.exp(logs - top[:, None]) * self.signs).sum(axis=1)
+        total = (np.exp(logs - top[:, None]) * np.sign(terms) * self.signs).sum(axis=1)
         return (_log(np.abs(total)) + top + point_logs) + (hidden + out), np.sign(total)
 
     def with_scale(self, log_scale: ArrayLike) -> Network:
         """Return the same ``(a, W)`` at another scale, for both layers."""
-        return Network(*self.mantissa, log_scale, bias=self.bias)
+        return Network(*self.mantissa, log_scale, bias=self.bias, slope=self.slope)
 
     def flat(self) -> Network:
         """Return the network with its scales multiplied into the weights (log scale 0)."""
-        return Network(self.a, self.W, bias=self.bias)
+        return Network(self.a, self.W, bias=self.bias, slope=self.slope)
 
     def with_bias(self, bias: bool = True) -> Network:
         """Return the same network, taking points without the last coordinate, which is 1."""
         if bias == self.bias:
             return self
-        scales = {"log_scale": self.log_scale, "log_scale_out": self.log_scale_out}
-        return Network(*self.mantissa, **scales, bias=bias)
+        return self._changed(bias=bias)
+
+    def with_slope(self, slope: float) -> Network:
+        """Return the network with the same weights and another slope of the activation."""
+        return self if slope == self.slope else self._changed(slope=slope)
+
+    def _changed(self, **changes: Any) -> Network:
+        kept: dict[str, Any] = {
+            "log_scale": self.log_scale,
+            "log_scale_out": self.log_scale_out,
+            "bias": self.bias,
+            "slope": self.slope,
+        }
+        return Network(*self.mantissa, **kept | changes)
 
     def _points(self, X: ArrayLike) -> Array:
         points = real_points(X, "X") if self.bias else real_array(X, "X", 2)
@@ -247,49 +263,60 @@ class Network(Frozen):
             return cls.from_arrays(arrays).with_bias(manifest["fields"].get("bias") is True)
 
     def to_arrays(self) -> dict[str, Array]:
-        """The four arrays that define the network."""
-        return {
+        """The arrays that define the network: four, and the slope where it is not 0."""
+        arrays = {
             "a": self.mantissa.a,
             "W": self.mantissa.W,
             "log_scale": self.log_scale,
             "log_scale_out": self.log_scale_out,
         }
+        return arrays | {"slope": np.array(self.slope)} if self.slope else arrays
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any]) -> Network:
         """Inverse of `to_arrays`."""
         hidden, out = arrays["log_scale"], arrays["log_scale_out"]
         same = np.array_equal(hidden, out)
-        return cls(arrays["a"], arrays["W"], hidden, log_scale_out=None if same else out)
+        slope = real_array(arrays.get("slope", 0.0), "slope", 0)
+        return cls(
+            arrays["a"],
+            arrays["W"],
+            hidden,
+            log_scale_out=None if same else out,
+            slope=float(slope),
+        )
 
     @classmethod
     def from_torch(cls, module: Any) -> Network:
         """Read a PyTorch module ``Sequential(Linear, ReLU, Linear)`` with one output.
 
-        The hidden layer may have a bias: it becomes the last coordinate, and the network takes
-        points without it (``bias=True``). A bias of the output, another activation and more layers
-        are refused.
+        A ``LeakyReLU`` gives its ``negative_slope``, if that is from 0 to below 1. The hidden layer
+        may have a bias: it becomes the last coordinate, and the network takes points without it
+        (``bias=True``). A bias of the output, another activation and more layers are refused.
         """
         from reluflow import torch_modules
 
-        a, W, bias = torch_modules.read(module)
-        return cls(a, W, bias=bias)
+        a, W, bias, slope = torch_modules.read(module)
+        return cls(a, W, bias=bias, slope=slope)
 
     def to_torch(self) -> Any:
         """Build the PyTorch module ``Sequential(Linear, ReLU, Linear)`` with these weights.
 
         It is in double precision; ``.float()`` makes it single. With ``bias=True`` the last weights
-        of the neurons are the bias of the hidden layer.
+        of the neurons are the bias of the hidden layer; with a slope the activation is
+        ``LeakyReLU(slope)``.
         """
         from reluflow import torch_modules
 
-        return torch_modules.build(self.a, self.W, self.bias)
+        return torch_modules.build(self)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Network):
             return NotImplemented
-        theirs = other.to_arrays()
-        return all(np.array_equal(mine, theirs[key]) for key, mine in self.to_arrays().items())
+        mine, theirs = self.to_arrays(), other.to_arrays()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(array, theirs[name]) for name, array in mine.items()
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -299,9 +326,33 @@ class Network(Frozen):
         return summaries.network(self)
 
     def __repr__(self) -> str:
-        return (
-            f"Network(width={self.width}, d={self.d}, log_squared_norm={self.log_squared_norm:.6g})"
+        slope = f", slope={self.slope:g}" if self.slope else ""
+        norm = f"log_squared_norm={self.log_squared_norm:.6g}"
+        return f"Network(width={self.width}, d={self.d}{slope}, {norm})"
+
+
+def activation_slope(slope: Any) -> float:
+    """The slope of an activation, checked: from 0 (ReLU) to below 1; at 1 nothing would bend."""
+    return abs(number(slope, "slope", at_least=0.0, below=1.0))  # -0.0 is 0
+
+
+def no_slope(net: Any, what: str, hint: str = "Use a network with slope 0.") -> None:
+    """Refuse a leaky network where only ReLU has a meaning; ``what`` begins the sentence."""
+    if isinstance(net, Network) and net.slope:
+        raise InputError(
+            f"{what} is for ReLU networks; this one is leaky, with slope {net.slope:g}. {hint}"
         )
+
+
+def activation(z: Array, slope: float) -> Array:
+    """``max(z, 0) + slope min(z, 0)``, entry by entry.
+
+    Examples
+    --------
+    >>> activation(np.array([-2.0, 3.0]), 0.25)
+    array([-0.5,  3. ])
+    """
+    return np.asarray(np.maximum(z, slope * z) if slope else np.maximum(z, 0.0))
 
 
 def row_norms(W: Array) -> Array:

@@ -302,8 +302,12 @@ def _check_networks(arrays: Arrays, sizes: Mapping[str, int]) -> None:
     for net in ("net", "final"):
         scale = Rule("m", low=-LARGEST_LOG_SCALE, high=LARGEST_LOG_SCALE)
         rules = {"a": Rule("m"), "W": Rule("md"), "log_scale": scale, "log_scale_out": scale}
+        if f"{net}.slope" in arrays:  # that of a leaky ReLU
+            rules["slope"] = Rule("", low=0.0, high=1.0)
         for name, rule in rules.items():
             _check_array(f"{net}.{name}", arrays[f"{net}.{name}"], rule, sizes)
+    if not np.array_equal(arrays.get("net.slope", 0.0), arrays.get("final.slope", 0.0)):
+        raise InputError("`net.slope` and `final.slope` differ")
 
 
 def _check_rising(arrays: Arrays) -> None:

@@ -17,6 +17,7 @@ from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.losses import Loss, Square
+from reluflow.network import activation
 
 # engines keep these relations to 1e-9 or better; a file that was tampered with misses them by far
 TOL = 1e-5
@@ -32,27 +33,34 @@ def check(
     log_loss: Array,
     *,
     options: Mapping[str, Any],
+    slope: float = 0.0,
     work: float = WORK,
 ) -> None:
     """Raise `InputError` at the first record whose loss or modes are not those of its network.
 
-    A linearised network has outputs and patterns of its own: its loss is that of the outputs.
+    ``slope`` is that of the activation. A linearised network has outputs and patterns of its own:
+    its loss is that of the outputs.
     """
     if options["train"] == "linearised":
         for k, h in enumerate(states["outputs"]):
             _check_loss(loss, h, data.y, np.abs(h), float(log_loss[k]), k)
         return
-    if "mode" in states:
+    if "mode" in states and not slope:
         _check_dead(states)
     k, m, d = states["W"].shape
     count = int(min(max(work / (m * data.n * d), 2), k))
     for some in np.array_split(np.linspace(0, k - 1, count).astype(int), -(-count // 64)):
         with np.errstate(all="ignore"):
-            _check_some(data, loss, states, log_loss, some)
+            _check_some(data, slope, loss, states, log_loss, some)
 
 
 def _check_some(
-    data: Dataset, loss: Loss, states: States, log_loss: Array, some: NDArray[np.intp]
+    data: Dataset,
+    slope: float,
+    loss: Loss,
+    states: States,
+    log_loss: Array,
+    some: NDArray[np.intp],
 ) -> None:
     a, W = states["a"][some], states["W"][some]
     z = W @ data.X.T  # (records, neurons, points)
@@ -61,7 +69,7 @@ def _check_some(
         _check_modes(states["mode"][some], z, reach * TOL + np.abs(a)[..., None] * TOL, some)
     scale = states["log_scale"][some] + states["log_scale_out"][some]
     outer = a * np.exp(scale)
-    h = np.einsum("kmn,km->kn", np.maximum(z, 0.0), outer)
+    h = np.einsum("kmn,km->kn", activation(z, slope), outer)
     # the size of the terms: their rounding is what is left of outputs that cancel
     size = np.einsum("kmn,km->kn", reach, np.abs(outer))
     # beyond these scales the factors leave the range of floats; below, ordinary weights count as 0

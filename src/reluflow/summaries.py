@@ -47,6 +47,8 @@ def network(net: Network) -> str:
         ("log of the squared norm", f"{net.log_squared_norm:.6g}"),
         ("log scale", _range(net.log_scale)),
     ]
+    if net.slope:
+        rows.insert(2, ("slope below zero", f"{net.slope:g}"))
     return table("Network", rows, sparkline(np.sort(net.log_norms)), "log norms, sorted")
 
 

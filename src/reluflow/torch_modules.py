@@ -1,39 +1,44 @@
 """PyTorch modules of two layers: read and built without reluflow depending on PyTorch.
 
 A module is read by the names of its layers. One whose forward method hides its activation is
-accepted if it computes what the ReLU network of its weights does.
+accepted if it computes what the ReLU network of its weights does (a leaky one has to show it).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from reluflow.checks import Array
 from reluflow.errors import InputError, MissingExtraError
+from reluflow.wording import shown
+
+if TYPE_CHECKING:
+    from reluflow.network import Network
 
 WANTED = "Sequential(Linear(d, m), ReLU(), Linear(m, 1, bias=False))"
 _PASSED = ("Identity", "Flatten")
+_ACTIVATIONS = ("ReLU", "LeakyReLU")
 
 
-def read(module: Any) -> tuple[Array, Array, bool]:
-    """Output weights (m,), hidden weights (m, d) and whether the last of these are a bias."""
+def read(module: Any) -> tuple[Array, Array, bool, float]:
+    """Output and hidden weights (m,), (m, d), whether the last of these are a bias, the slope."""
     layers = [layer for layer in _leaves(module) if type(layer).__name__ not in _PASSED]
     linear = [layer for layer in layers if type(layer).__name__ == "Linear"]
-    others = [type(layer).__name__ for layer in layers if type(layer).__name__ != "Linear"]
-    foreign = [name for name in others if name != "ReLU"]
+    others = [layer for layer in layers if type(layer).__name__ != "Linear"]
+    foreign = [layer for layer in others if type(layer).__name__ not in _ACTIVATIONS]
     if foreign:
         raise InputError(
-            f"the module has a layer {foreign[0]}; reluflow has networks of ReLU neurons only. "
-            f"Pass {WANTED}."
+            f"the module has a layer {type(foreign[0]).__name__}; reluflow has networks of ReLU "
+            f"and LeakyReLU neurons only. Pass {WANTED}."
         )
     if len(linear) != 2 or len(others) > 1:
         raise InputError(
             f"the module has {len(linear)} Linear and {len(others)} ReLU layers; reluflow has "
             f"networks with one hidden layer. Pass {WANTED}."
         )
-    if others and [type(layer).__name__ for layer in layers] != ["Linear", "ReLU", "Linear"]:
+    if others and layers != [linear[0], others[0], linear[1]]:
         raise InputError(f"the layers of the module are in another order. Pass {WANTED}.")
     hidden, output = (_numbers(layer.weight) for layer in linear)
     if output.shape != (1, hidden.shape[0]):
@@ -50,15 +55,28 @@ def read(module: Any) -> tuple[Array, Array, bool]:
     W = np.column_stack([hidden, _numbers(linear[0].bias)]) if bias else hidden
     if not others:
         _compare(module, linear[0].weight, output[0], W, bias)
-    return output[0], W, bias
+    return output[0], W, bias, _slope(others[0]) if others else 0.0
 
 
-def build(a: Array, W: Array, bias: bool) -> Any:
-    """The module with these weights, in double precision."""
+def _slope(layer: Any) -> float:
+    if type(layer).__name__ == "ReLU":
+        return 0.0
+    slope = float(layer.negative_slope)
+    if not 0.0 <= slope < 1.0:
+        raise InputError(
+            f"the module has LeakyReLU({shown(slope)}); reluflow has slopes from 0 to below 1. "
+            "Change it."
+        )
+    return slope
+
+
+def build(net: Network) -> Any:
+    """The module with the weights of a network, in double precision."""
     try:
         import torch
     except ImportError:
         raise MissingExtraError("to_torch needs PyTorch. Install it: pip install torch") from None
+    a, W, bias = net.a, net.W, net.bias
     if not (np.isfinite(a).all() and np.isfinite(W).all()):
         raise InputError("weights are above the range of floats. Choose a smaller scale.")
     m, d = W.shape
@@ -70,7 +88,8 @@ def build(a: Array, W: Array, bias: bool) -> Any:
         output.weight.copy_(torch.tensor([a.tolist()], dtype=torch.float64))
         if bias:
             hidden.bias.copy_(torch.tensor(W[:, -1].tolist(), dtype=torch.float64))
-    return torch.nn.Sequential(hidden, torch.nn.ReLU(), output)
+    bend = torch.nn.LeakyReLU(net.slope) if net.slope else torch.nn.ReLU()
+    return torch.nn.Sequential(hidden, bend, output)
 
 
 def _leaves(module: Any) -> list[Any]:

@@ -85,7 +85,11 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         for name in ("net", "final"):
-            object.__setattr__(self, name, getattr(self, name).with_bias(self.data.bias))
+            object.__setattr__(self, name, self._alike(getattr(self, name)))
+
+    def _alike(self, found: Network) -> Network:
+        """A network of this run: the inputs of the data, the activation of the start."""
+        return found.with_bias(self.data.bias).with_slope(self.net.slope)
 
     @property
     def ending(self) -> str:
@@ -122,8 +126,7 @@ class Trajectory:
     def network(self, k: int) -> Network:
         """The k-th recorded network."""
         names = ("a", "W", "log_scale", "log_scale_out")
-        found = Network.from_arrays({name: self.kept[name][k] for name in names})
-        return found.with_bias(self.data.bias)
+        return self._alike(Network.from_arrays({name: self.kept[name][k] for name in names}))
 
     def modes(
         self, k: int | None = None, *, t: float | None = None, log_t: float | None = None
@@ -224,7 +227,7 @@ class Trajectory:
             )
         from reluflow.engines import replay
 
-        return replay(self, **asked).with_bias(self.data.bias)
+        return self._alike(replay(self, **asked))
 
     def sample(self, log_times: ArrayLike, *, stop: Callable[[], bool] | None = None) -> Trajectory:
         """Return the run with records at these log-times only, computed in one sweep.
@@ -374,14 +377,15 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
     )
     loss = losses.from_dict(fields["loss"])
     loss.check_data(data.X, data.y)
-    states = group("states.")
-    run_relations.check(data, loss, states, arrays["log_loss"], options=fields["options"])
+    states, options = group("states."), fields["options"]
+    net = Network.from_arrays(group("net."))
+    run_relations.check(data, loss, states, arrays["log_loss"], options=options, slope=net.slope)
     if fields["engine"] == "flow":
-        run_relations.check_start(group("net."), states, arrays["t"], options=fields["options"])
+        run_relations.check_start(group("net."), states, arrays["t"], options=options)
     return Trajectory(
         engine=fields["engine"],
         data=data,
-        net=Network.from_arrays(group("net.")),
+        net=net,
         loss_function=loss,
         t=arrays["t"],
         log_t=arrays["log_t"],
@@ -393,6 +397,6 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
         limit_error=fields["limit_error"],
         reason=fields.get("reason", ""),  # older files have none
         stats=fields["stats"],
-        options=fields["options"],
+        options=options,
         provenance=fields["provenance"],
     )

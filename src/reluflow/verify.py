@@ -104,9 +104,14 @@ def _check_file(path: Path) -> str:
 
 def check_records(run: Trajectory) -> None:
     """Raise if the loss or the modes of a record are not those of its network; all are tried."""
-    options = run.options
     run_relations.check(
-        run.data, run.loss_function, run.kept, run.log_loss, options=options, work=math.inf
+        run.data,
+        run.loss_function,
+        run.kept,
+        run.log_loss,
+        options=run.options,
+        slope=run.net.slope,
+        work=math.inf,
     )
 
 

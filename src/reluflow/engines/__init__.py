@@ -20,7 +20,7 @@ from reluflow.engines.options import explained
 from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
-from reluflow.network import Network
+from reluflow.network import Network, no_slope
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
@@ -114,6 +114,7 @@ def descend(
     """
     from reluflow.engines import descent
 
+    no_slope(net, "rf.descend")
     return descent.descend(
         data,
         net,
@@ -142,6 +143,7 @@ def flow(
     loss: Loss | str = "square",
     train: str = "both",
     rates: Sequence[float] = (1.0, 1.0),
+    decay: float = 0.0,
     t_end: float = float("inf"),
     stop_loss: float | None = None,
     stop_log_loss: float | None = None,
@@ -169,6 +171,8 @@ def flow(
         the square loss, a solver of their own for the others.
     rates : pair of float
         How fast hidden and output weights learn.
+    decay : float
+        Weight decay mu: the flow of :math:`L + \mu |\theta|^2 / 2`. Losses are those without it.
     t_end : float
         End time. Without it the run goes to its limit (``converged``, ``stationary``); a
         classification loss has none, and ends at log-loss -1000 unless told otherwise.
@@ -213,6 +217,7 @@ def flow(
         loss=named(loss),
         train=train,
         rates=rates,
+        decay=decay,
         t_end=t_end,
         stop_loss=stop_loss,
         stop_log_loss=stop_log_loss,

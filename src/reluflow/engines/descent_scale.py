@@ -106,7 +106,7 @@ def as_given(record: dict[str, NDArray[Any]], net: Network, moved: NDArray[np.bo
     """Put the neurons that have not moved back to the split they came with."""
     still = np.flatnonzero(~moved)
     for name, given in net.to_arrays().items():
-        if len(still):
+        if len(still) and name in record:  # all but the slope of the activation
             record[name] = record[name].copy()
             record[name][still] = given[still]
     record["moved"] = moved

@@ -32,6 +32,7 @@ def flow(
     loss: Loss,
     train: str,
     rates: Any,
+    decay: float,
     **options: Any,
 ) -> Trajectory:
     """Train, or go on with a run of the flow; see `reluflow.flow`."""
@@ -39,13 +40,18 @@ def flow(
         return _continued(data, options)
     choice(train, "train", TRAIN)
     pair = check_rates(rates, train)
+    if decay and (train in linear.KINDS or pair != PLAIN):
+        raise InputError(
+            f"`decay` is {decay:g} with train={train!r} and rates={pair}. Weight decay of the flow "
+            "is for both layers at rates (1, 1); leave one of them out."
+        )
     if train in linear.KINDS:
         return linear.flow(data, net, kind=train, rates=pair, loss=loss, options=options)  # type: ignore[arg-type]
     if pair == PLAIN or not isinstance(data, Dataset) or not isinstance(net, Network):
-        return entry.flow(data, net, loss=loss, train=train, **options)
+        return entry.flow(data, net, loss=loss, train=train, decay=decay, **options)
     start, points = rated.network_inside(net, pair), rated.points_inside(data, pair)
     with checkpoints.translated(lambda run: rated.outside(run, data, net, pair)):
-        run = entry.flow(points, start, loss=loss, train=train, **options)
+        run = entry.flow(points, start, loss=loss, train=train, decay=0.0, **options)
     return rated.outside(run, data, net, pair)
 
 
@@ -55,9 +61,9 @@ def _continued(earlier: Trajectory, options: dict[str, Any]) -> Trajectory:
     if linear.is_linear(earlier):
         return linear.flow(data, net, kind=train, rates=pair or PLAIN, loss=loss, options=options)
     if pair is None:
-        return entry.flow(earlier, None, loss=loss, train=train, **options)
+        return entry.flow(earlier, None, loss=loss, train=train, decay=0.0, **options)
     with checkpoints.translated(lambda run: rated.outside(run, data, net, pair)):
-        run = entry.flow(rated.inside(earlier), None, loss=loss, train=train, **options)
+        run = entry.flow(rated.inside(earlier), None, loss=loss, train=train, decay=0.0, **options)
     return rated.outside(run, data, net, pair)
 
 

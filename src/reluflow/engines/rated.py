@@ -38,6 +38,7 @@ def network(net: Network, hidden: float, output: float) -> Network:
         mantissa.W * hidden,
         net.log_scale,
         log_scale_out=net.log_scale_out,
+        slope=net.slope,
     )
 
 

@@ -18,7 +18,9 @@ def resume(run: Trajectory, options: Mapping[str, Any]) -> Trajectory:
         return descent.descend(run.data, run.net, earlier=run, **options)
     record, events = options["record"], options.get("max_events")
     kept = {
-        name: value for name, value in options.items() if name not in ("loss", "train", "rates")
+        name: value
+        for name, value in options.items()
+        if name not in ("loss", "train", "rates", "decay")
     }
     if events is not None:
         kept["max_events"] = max(events - len(run.events), 1)

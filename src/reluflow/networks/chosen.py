@@ -24,7 +24,12 @@ _INACCURATE = 1e-6
 
 
 def by_preactivations(
-    data: Dataset, eps: ArrayLike, signs: ArrayLike, *, assignment: ArrayLike | None = None
+    data: Dataset,
+    eps: ArrayLike,
+    signs: ArrayLike,
+    *,
+    assignment: ArrayLike | None = None,
+    slope: float = 0.0,
 ) -> Network:
     r"""Return the smallest hidden weights with the pre-activations asked for.
 
@@ -42,6 +47,8 @@ def by_preactivations(
         factor :math:`\alpha_{ki} = -1` where neuron k has the sign of label i but is not assigned
         to it, and +1 elsewhere: every point starts active on its own neuron, inactive on the others
         of that sign, active on those of the other sign.
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`.
 
     Returns
     -------
@@ -74,7 +81,7 @@ def by_preactivations(
                 "of pre-activations follow from the assignment. Pass absolute values."
             )
         target = target * _factors(assignment, s, data.y)
-    return Network(s, _least_norm(data, target))
+    return Network(s, _least_norm(data, target), slope=slope)
 
 
 def _targets(eps: ArrayLike, m: int, n: int) -> Array:

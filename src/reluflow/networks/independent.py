@@ -11,7 +11,13 @@ Seed = int | np.random.Generator
 
 
 def gaussian(
-    d: int, width: int, *, sigma_hidden: float, sigma_output: float, seed: Seed
+    d: int,
+    width: int,
+    *,
+    sigma_hidden: float,
+    sigma_output: float,
+    slope: float = 0.0,
+    seed: Seed,
 ) -> Network:
     r"""Normal weights, :math:`W_{jk} \sim N(0, \sigma_h^2)` and :math:`a_j \sim N(0, \sigma_o^2)`.
 
@@ -23,6 +29,8 @@ def gaussian(
         Number of inputs and of neurons.
     sigma_hidden, sigma_output : float
         Standard deviations; the second may be 0.
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`.
     seed : int or Generator
         Order of draws: hidden weights row by row, then output weights. The draws do not depend on
         the deviations.
@@ -42,10 +50,10 @@ def gaussian(
     output = number(sigma_output, "sigma_output", at_least=0.0)
     rng = generator(seed)
     W = hidden * rng.standard_normal((m, dim))
-    return Network(output * rng.standard_normal(m), W)
+    return Network(output * rng.standard_normal(m), W, slope=slope)
 
 
-def fan_in_uniform(d: int, width: int, *, seed: Seed) -> Network:
+def fan_in_uniform(d: int, width: int, *, slope: float = 0.0, seed: Seed) -> Network:
     r"""Uniform weights, :math:`|W_{jk}| \le 1/\sqrt d` and :math:`|a_j| \le 1/\sqrt{m}`.
 
     The default of common deep-learning libraries for linear layers; the expected squared norm is
@@ -55,6 +63,8 @@ def fan_in_uniform(d: int, width: int, *, seed: Seed) -> Network:
     ----------
     d, width : int
         Number of inputs and of neurons (m).
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`.
     seed : int or Generator
         Order of draws: hidden weights row by row, then output weights.
 
@@ -72,4 +82,4 @@ def fan_in_uniform(d: int, width: int, *, seed: Seed) -> Network:
     dim, m = whole(d, "d"), whole(width, "width")
     rng = generator(seed)
     W = rng.uniform(-1.0, 1.0, (m, dim)) / np.sqrt(dim)
-    return Network(rng.uniform(-1.0, 1.0, m) / np.sqrt(m), W)
+    return Network(rng.uniform(-1.0, 1.0, m) / np.sqrt(m), W, slope=slope)

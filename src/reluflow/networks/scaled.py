@@ -26,6 +26,7 @@ def balanced(
     log_scale: ArrayLike = 0.0,
     directions: str = "gaussian",
     signs: str | ArrayLike = "random",
+    slope: float = 0.0,
     seed: Seed,
 ) -> Network:
     r"""Balanced neurons, :math:`|a_j| = |w_j|`.
@@ -40,6 +41,8 @@ def balanced(
         ``z_j`` is normal with covariance ``I/(d width)``, or uniform on the unit sphere.
     signs : {"random", "positive"} or (width,) array of -1 and 1
         Signs of the output weights.
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`.
     seed : int or Generator
         Order of draws: ``z`` row by row, then the signs if random. One seed gives the same ``z``
         and ``s`` at every scale.
@@ -59,7 +62,8 @@ def balanced(
     --------
     ``Network.balance`` is exactly zero: output weights are the computed norms, bit for bit.
     """
-    return _scaled(d, width, 1.0, log_scale, directions, signs, seed)
+    weights = _scaled(d, width, 1.0, directions, signs, seed)
+    return Network(*weights, log_scale, slope=slope)
 
 
 def dominated(
@@ -70,6 +74,7 @@ def dominated(
     log_scale: ArrayLike = 0.0,
     directions: str = "gaussian",
     signs: str | ArrayLike = "random",
+    slope: float = 0.0,
     seed: Seed,
 ) -> Network:
     r"""Neurons whose output weights dominate, :math:`|a_j| = q |w_j|` with q = ``ratio`` > 1.
@@ -78,7 +83,7 @@ def dominated(
     ----------
     ratio : float
         Above 1; output weights then never change sign under gradient flow.
-    d, width, log_scale, directions, signs, seed
+    d, width, log_scale, directions, signs, slope, seed
         As for `balanced`; the same seed gives the same hidden weights and signs.
 
     Returns
@@ -92,7 +97,8 @@ def dominated(
     True
     """
     factor = number(ratio, "ratio", above=1.0)
-    return _scaled(d, width, factor, log_scale, directions, signs, seed)
+    weights = _scaled(d, width, factor, directions, signs, seed)
+    return Network(*weights, log_scale, slope=slope)
 
 
 def unbalanced(
@@ -103,6 +109,7 @@ def unbalanced(
     log_scale: ArrayLike = 0.0,
     directions: str = "gaussian",
     signs: str | ArrayLike = "random",
+    slope: float = 0.0,
     seed: Seed,
 ) -> Network:
     r"""Neurons with :math:`|a_j| = q |w_j|` for any q = ``ratio`` > 0.
@@ -111,7 +118,7 @@ def unbalanced(
     ----------
     ratio : float
         Positive. Below 1 the hidden weights dominate and output weights may change sign.
-    d, width, log_scale, directions, signs, seed
+    d, width, log_scale, directions, signs, slope, seed
         As for `balanced`; the same seed gives the same hidden weights and signs.
 
     Returns
@@ -125,18 +132,19 @@ def unbalanced(
     True
     """
     factor = number(ratio, "ratio", above=0.0)
-    return _scaled(d, width, factor, log_scale, directions, signs, seed)
+    weights = _scaled(d, width, factor, directions, signs, seed)
+    return Network(*weights, log_scale, slope=slope)
 
 
 def _scaled(
     d: int,
     width: int,
     ratio: float,
-    log_scale: ArrayLike,
     directions: str,
     signs: str | ArrayLike,
     seed: Seed,
-) -> Network:
+) -> tuple[Array, Array]:
+    """Output weights and ``z``, before scaling."""
     dim, m = whole(d, "d"), whole(width, "width")
     kind = choice(directions, "directions", ("gaussian", "sphere"))
     rng = generator(seed)
@@ -144,4 +152,4 @@ def _scaled(
     z = z / np.sqrt(dim * m) if kind == "gaussian" else z / row_norms(z)[:, None]
     s = draw_signs(signs, m, rng)
     # the norms of z as stored, also for unit rows, where they may differ from 1 by an ulp
-    return Network(s * (ratio * row_norms(z)), z, log_scale)
+    return s * (ratio * row_norms(z)), z

@@ -22,13 +22,12 @@ from reluflow.kernels.flow.collocation import (
     at_points,
     defects,
     eigen,
-    linear_forces,
     node_outputs,
-    rebent,
     settled,
     solve_margin,
     solve_square,
 )
+from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.forces import share_jacobian, shares, speeds
 
 
@@ -102,9 +101,15 @@ def test_linear_forces_are_those_of_the_matrix_exponential():
     kernel, c0, times = root @ root.T, rng.normal(size=5), np.array([0.0, 0.4, 3.0])
     values, vectors = eigen(kernel, 0.2)
     assert (values >= 0.0).all()
-    found = linear_forces(c0, values, vectors, times)
-    for row, t in zip(found, times, strict=True):
-        np.testing.assert_allclose(row, expm(-0.2 * t * kernel) @ c0, atol=1e-12)
+    drain = rng.normal(size=5)
+    plain = linear_forces(c0, values, vectors, times, np.zeros(5))
+    decaying = linear_forces(c0, values, vectors, times, drain)
+    whole = np.zeros((6, 6))  # c' = -0.2 K c + drain, the last coordinate being one
+    whole[:5, :5], whole[:5, 5] = -0.2 * kernel, drain
+    for k, t in enumerate(times):
+        np.testing.assert_allclose(plain[k], expm(-0.2 * t * kernel) @ c0, atol=1e-12)
+        there = expm(t * whole) @ np.append(c0, 1.0)
+        np.testing.assert_allclose(decaying[k], there[:5], atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -187,11 +192,12 @@ def test_newton_of_a_classification_step_is_the_dense_solution_but_for_soft_poin
     rng = np.random.default_rng(0)
     h = at.h + rng.normal(size=(4, n))
     h[:, 0] = 40.0 * at.problem.y[0]  # a margin whose share is nothing
-    c = shares(h, at.problem.y, logistic)
+    law = at.problem.law
+    c = shares(h, at.problem.y, law)
     rhs = rng.normal(size=(4, n)) * at.kernel.any(axis=1)  # what nothing moves has no defect
     A = tableau.RADAU_A
     found = _newton(system, step, h, c, A, rhs)
-    jacobians = [share_jacobian(h[k], c[k], at.problem.y, logistic) for k in range(4)]
+    jacobians = [share_jacobian(h[k], c[k], at.problem.y, law) for k in range(4)]
     dense = np.eye(4 * n)
     for k in range(4):
         for q in range(4):

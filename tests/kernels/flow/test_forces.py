@@ -20,39 +20,43 @@ from reluflow.kernels.flow.forces import (
 LOSSES = [rf.losses.Exponential(), rf.losses.Logistic()]
 
 
-def problem_with(loss, seed=0):
+def problem_with(loss, seed=0, decay=0.0):
     rng = np.random.default_rng(seed)
     y = rng.choice([-1.0, 1.0], 5)
     net = rf.Network(np.ones(2), np.ones((2, 2)))
-    return Problem(rf.Dataset(rng.normal(size=(5, 2)), y), net, loss, "both"), rng
+    return Problem(rf.Dataset(rng.normal(size=(5, 2)), y), net, loss, "both", decay), rng
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_shares_and_their_jacobian_are_those_of_the_loss(loss):
-    problem, rng = problem_with(loss)
-    y, logistic = problem.y, loss.name == "logistic"
-    for size in (1.0, 30.0, 2000.0):
+def test_shares_and_their_jacobian_are_those_of_the_loss(loss, decay):
+    problem, rng = problem_with(loss, decay=decay)
+    y, law = problem.y, problem.law
+    for size in (1.0, 30.0) if decay else (1.0, 30.0, 2000.0):
         h = size * rng.normal(size=(3, 5))
-        c = shares(h, y, logistic)
+        c = shares(h, y, law)
         np.testing.assert_allclose(c, problem.forces(h), rtol=1e-12, atol=1e-300)
         np.testing.assert_array_equal(c, forces(h, problem.planes, problem.law))
-        np.testing.assert_allclose(np.abs(c).sum(axis=1), 1.0)
+        if decay:  # forces in time
+            np.testing.assert_allclose(c, loss.forces(h, y), rtol=1e-12, atol=1e-300)
+        else:
+            np.testing.assert_allclose(np.abs(c).sum(axis=1), 1.0)
         for row, force in zip(h, c, strict=True):
-            np.testing.assert_allclose(
-                share_jacobian(row, force, y, logistic), problem.force_jacobian(row), atol=1e-14
-            )
+            expected = problem.force_jacobian(row)
+            bound = 1e-14 * max(1.0, np.abs(expected).max())
+            np.testing.assert_allclose(share_jacobian(row, force, y, law), expected, atol=bound)
 
 
+@pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_the_jacobian_of_shares_is_their_derivative(loss):
-    problem, rng = problem_with(loss)
+def test_the_jacobian_of_shares_is_their_derivative(loss, decay):
+    problem, rng = problem_with(loss, decay=decay)
     h, eps = rng.normal(size=5), 1e-6
-    logistic = loss.name == "logistic"
-    c = shares(h[None], problem.y, logistic)[0]
-    jacobian = share_jacobian(h, c, problem.y, logistic)
+    c = shares(h[None], problem.y, problem.law)[0]
+    jacobian = share_jacobian(h, c, problem.y, problem.law)
     for k in range(5):
         ends = [h + s * eps * np.eye(5)[k] for s in (1, -1)]
-        up, down = shares(np.array(ends), problem.y, logistic)
+        up, down = shares(np.array(ends), problem.y, problem.law)
         np.testing.assert_allclose(-(up - down) / (2 * eps), jacobian[:, k], atol=1e-9)
 
 

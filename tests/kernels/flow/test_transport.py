@@ -11,6 +11,8 @@ from reluflow.engines.flow import tableau
 from reluflow.kernels.flow.transport import (
     balance_of,
     class_matrices,
+    damped,
+    damped_end,
     eliminate,
     hold,
     invert,
@@ -58,9 +60,10 @@ def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
     rng = np.random.default_rng(8)
     g, w, a = rng.normal(size=(S, 3)), rng.normal(size=3), 0.7
     b = g @ w
-    matrices = class_matrices(g[None], step, tableau.GAUSS_A, hidden)
+    method = damped(tableau.GAUSS_A, step, 0.0)
+    matrices = class_matrices(g[None], method, hidden)
     shared, alone = np.empty((2, S)), np.empty((2, S))
-    slopes(a, b, matrices, 0, step, tableau.GAUSS_A, hidden, shared)
+    slopes(a, b, matrices, 0, method, hidden, shared)
     slopes_alone(a, b, g @ g.T, step, tableau.GAUSS_A, hidden, alone[0], alone[1])
     np.testing.assert_allclose(alone, shared, rtol=1e-12)
 
@@ -75,6 +78,45 @@ def test_slopes_satisfy_the_collocation_equations(hidden):
     np.testing.assert_allclose(value, a + step * tableau.GAUSS_A @ slope, rtol=1e-13)
     expected = np.zeros(S) if hidden else np.einsum("kd,kd->k", there, g)
     np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-13)
+
+
+# ---------------------------------------------------------------------- weight decay
+
+
+@pytest.mark.parametrize("rate", [0.3, 2.0, 15.0])
+def test_with_decay_slopes_satisfy_the_collocation_equations(rate):
+    """``a' = w.g - mu a, w' = a g - mu w``, written out for all stages at once."""
+    rng = np.random.default_rng(6)
+    g, w, a, step = rng.normal(size=(S, 3)), rng.normal(size=3), -0.4, 0.9
+    decay, A, b = rate / step, tableau.GAUSS_A, tableau.GAUSS_B
+    method = damped(A, step, decay)
+    out = np.empty((2, S))
+    slopes(a, g @ w, class_matrices(g[None], method, False), 0, method, False, out)
+    value, force = out
+    there = method.start[:, None] * w + step * method.A @ (value[:, None] * g)
+    np.testing.assert_allclose(force, np.einsum("kd,kd->k", there, g), rtol=1e-11)
+    np.testing.assert_allclose(value, a + step * A @ (force - decay * value), rtol=1e-11)
+    dw = value[:, None] * g - decay * there
+    np.testing.assert_allclose(there, w + step * A @ dw, rtol=1e-11)
+    keep, weights = damped_end(method, b, decay)
+    growth = np.exp(rate)
+    end = a + step * b @ (force - decay * value)
+    assert keep * a + step * weights @ force == pytest.approx(growth * end, rel=1e-11)
+    end = w + step * b @ dw
+    found = keep * w + step * weights @ (value[:, None] * g)
+    np.testing.assert_allclose(found, growth * end, rtol=1e-10)
+
+
+def test_a_neuron_that_grows_as_fast_as_it_decays_stays():
+    g = np.tile([0.6, 0.0, 0.8], (S, 1))
+    for step in (0.1, 1.0, 19.0):
+        method = damped(tableau.GAUSS_A, step, 1.0)
+        out = np.empty((2, S))
+        slopes(2.0, 2.0 * np.ones(S), class_matrices(g[None], method, False), 0, method, False, out)
+        np.testing.assert_allclose(out, 2.0, rtol=1e-12)
+        keep, weights = damped_end(method, tableau.GAUSS_B, 1.0)
+        end = keep * 2.0 + step * weights @ out[1]
+        assert end == pytest.approx(2.0 * np.exp(step), rel=1e-12)
 
 
 # ---------------------------------------------------------------------- the balance

@@ -13,11 +13,12 @@ kernel never move: with them the limit has non-zero loss.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 import numpy as np
 
+from reluflow.engines.flow import decayed
 from reluflow.engines.flow.clock import log_slowness
+from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.step import Start
 from reluflow.engines.flow.tolerances import PATH
@@ -30,14 +31,6 @@ RANK_CUTOFF = 1e-12
 AT_REST = 1e-5
 # residuals below this multiple of the outputs' rounding carry no information
 ROUNDING = 50.0
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A recognised limit and the bound on the distance to it."""
-
-    status: Status
-    error: float
 
 
 class Stagnation:
@@ -59,6 +52,8 @@ class Stagnation:
         if len(self._losses) < self.STEPS:
             return None
         moved = max(self._losses) - min(self._losses)
+        if problem.decay:
+            return decayed.at_rest(at, rtol) if moved <= max(1e-12, 0.1 * rtol) else None
         slow = not problem.is_square and moved <= AT_REST
         if slow and _faded(problem, at, rtol, float(np.sqrt(rtol))):
             return Limit(Status.STATIONARY, np.inf)
@@ -72,6 +67,8 @@ class Stagnation:
 
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
+    if problem.decay:
+        return decayed.find_limit(at, rtol)
     if not len(at.classes.face):
         perfect = problem.is_square and np.abs(problem.y - at.h).max() <= ROUNDING * at.rounding
         return Limit(Status.CONVERGED if perfect else Status.STATIONARY, 0.0)

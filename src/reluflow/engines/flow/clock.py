@@ -1,6 +1,6 @@
 r"""Time from the loss's own clock.
 
-For the square loss the clock is time. For the others ``dt = ds / G`` with ``G`` as small as the
+For the square loss, and with weight decay, the clock is time. For the others ``dt = ds / G`` with ``G`` as small as the
 loss, down to exp(-1e6): elapsed time is the integral of :math:`e^{\phi}`, :math:`\phi = -\log G`,
 over the polynomial through the values of :math:`\phi` at the nodes of a step, always in logs.
 """
@@ -17,8 +17,8 @@ from reluflow.quadrature import GAUSS_12, GAUSS_12_WEIGHTS
 
 
 def log_slowness(problem: Problem, h: Array) -> float:
-    """``log(dt/ds)`` at outputs ``h``: 0 for the square loss."""
-    if isinstance(problem.loss, Square):
+    """``log(dt/ds)`` at outputs ``h``: 0 where the clock is time."""
+    if problem.is_timed or isinstance(problem.loss, Square):
         return 0.0
     return -problem.loss.log_total_force(problem.y * h)
 

@@ -35,6 +35,8 @@ SAFETY = 0.85
 # the first step, and how much longer the next one may be: a try that fails costs no more than a
 # step that is too short
 FIRST, GROWTH = 2.0, 12.0
+# e-folds of weight decay in a step, at most: the weights are multiplied by that, and divided again
+LONGEST = 20.0
 # so often a step is tried before the run fails
 TRIES = 400
 
@@ -99,6 +101,8 @@ class Controller:
         if step * at.most_noise > 0.5 * tolerances.NOISE * self.rtol:
             # rounding stays far below the tolerance
             step = min(step, tolerances.NOISE * self.rtol / at.noise)
+        if self.problem.decay:
+            step = min(step, LONGEST / self.problem.decay)
         cut = step == reach  # not by its own error
         longer: Stretch | None = None
         patient = False  # all neurons walk, although the event of a large one lies inside
@@ -235,6 +239,7 @@ class Controller:
             np.where(changed, np.nan, was.still_sigma), was.t, was.log_t,
             was.clock + stretch.step, following, was.rest, was.rest_sigma,
         )  # fmt: skip
+        end.fade(self.problem.decay * stretch.step)
         self.crowd = 1 + len(tried.events)
         self.log.extend(was.clock, stretch.step, tried.events)
         stopped = (moved.stopped <= 1.0).nonzero()[0].tolist()

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import clock, riders, tableau
-from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
+from reluflow.engines.flow import clock, decayed, riders, tableau
+from reluflow.engines.flow.certificate import Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
 from reluflow.engines.flow.crowd import Crowd
+from reluflow.engines.flow.decayed import FADED, Limit
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
@@ -102,7 +103,7 @@ class Flow:
             )
             if self.plateau.endless:
                 # what is rest to rounding may be the slow growth of a margin
-                limit = Limit(Status.STATIONARY, 0.0 if self.problem.is_square else np.inf)
+                limit = Limit(Status.STATIONARY, 0.0 if self.problem.is_timed else np.inf)
             ending = self._ending(at, limit, watch.seconds())
             if ending is not None:
                 return ending
@@ -134,9 +135,11 @@ class Flow:
 
     def _move(self, at: Start, limit: Limit | None) -> None:
         """Advance by one phase."""
-        if limit is not None and (self.problem.is_square or self.plateau.endless):
-            # nothing moves any more: the end time is reached by waiting
-            self.state = replace(self.state.copy(), t=self.stops.t_end, log_t=self.stops.log_t_end)
+        if limit is not None and (self.problem.is_timed or self.plateau.endless):
+            self._wait(at, self.stops.t_end)
+            return
+        if self.problem.decay and not len(at.classes.face):
+            self._wait(at, min(self.stops.t_end, self.state.t + FADED / self.problem.decay))
             return
         began = time.perf_counter()
         moving = self.plateau.dormant(at)
@@ -168,9 +171,15 @@ class Flow:
         self.controller.agenda.forget()
         self.state = end
 
+    def _wait(self, at: Start, end: float) -> None:
+        """Nothing moves any more, but for neurons that fade: a time is reached by waiting."""
+        state = replace(self.state.copy(), t=end, log_t=math.log(end))
+        state.fade(self.problem.decay * (end - self.state.t), ~decayed.awake(at, self.rtol))
+        self.state = state
+
     def _coupled(self, at: Start) -> None:
         before = self.state
-        left = self.stops.t_end - before.t if self.problem.is_square else np.inf
+        left = self.stops.t_end - before.t if self.problem.is_timed else np.inf
         advance = self._stepper(at)
         step = advance(at, left)
         for _ in range(8):
@@ -209,7 +218,7 @@ class Flow:
             losses = np.array([at.log_loss, *rows])
             curve = (tableau.START_RADAU_MONOMIALS @ (losses - target)).tolist()
             shares.append(_crossing(lambda tau: _horner(curve, tau)))
-        if not self.problem.is_square and np.isfinite(self.stops.t_end):
+        if not self.problem.is_timed and np.isfinite(self.stops.t_end):
             slowness = self._slowness(at, step)
 
             def lead(tau: float) -> float:
@@ -223,7 +232,7 @@ class Flow:
     def _date(self, at: Start, step: Step) -> None:
         """Give the step's events and its end their times."""
         origin, end, size = at.state, step.end, step.stretch.step
-        if self.problem.is_square:
+        if self.problem.is_timed:
 
             def dated(moments: Array) -> tuple[Array, Array]:
                 return _with_logs(origin.t + (moments - origin.clock))

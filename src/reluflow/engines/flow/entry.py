@@ -39,6 +39,7 @@ def flow(
     *,
     loss: Loss,
     train: str,
+    decay: float,
     t_end: float,
     stop_loss: float | None,
     stop_log_loss: float | None,
@@ -59,16 +60,22 @@ def flow(
         )
     if earlier is not None:
         data, net, loss = earlier.data, earlier.net, earlier.loss_function
-        train = str(earlier.options["train"])
+        train, decay = str(earlier.options["train"]), float(earlier.options.get("decay", 0.0))
     if not isinstance(data, Dataset) or not isinstance(net, Network):
         raise InputError(
             f"flow got {type(data).__name__} and {type(net).__name__}. Pass a Dataset and a "
             "Network, or a Trajectory of rf.flow to continue."
         )
     choice(train, "train", ("both", "hidden"))
+    decay = number(decay, "decay", at_least=0.0)
+    if decay > 0.0 and train != "both":
+        raise InputError(
+            f"`decay` is {decay:g} with train={train!r}. The flow with weight decay trains both "
+            "layers; use rf.descend for one of them, or leave `decay` out."
+        )
     choice(on_interrupt, "on_interrupt", ("raise", "return"))
     loss.check_data(data.X, data.y)
-    stops = stops_of(loss, t_end, stop_loss, stop_log_loss)
+    stops = stops_of(loss, t_end, stop_loss, stop_log_loss, ends=decay > 0.0)
     seconds = np.inf if max_seconds is None else number(max_seconds, "max_seconds", above=0.0)
     events = np.inf if max_events is None else float(whole(max_events, "max_events"))
     rtol = number(rtol, "rtol", at_least=1e-13, at_most=0.1)
@@ -77,7 +84,7 @@ def flow(
         times = _record_times(record, stops.t_end)
     count = whole(record, "record", at_least=2) if times is None else 200
     _check_network(data, net, train)
-    problem = Problem(data, net, loss, train)
+    problem = Problem(data, net, loss, train, decay)
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
     announce_flow(
         problem.n, problem.d, net.width, is_square=problem.is_square, explicit=problem.is_crowd,
@@ -85,7 +92,8 @@ def flow(
     )  # fmt: skip
     run = _begun(problem, earlier, rtol, inside, stops.t_end)
     records = Records(problem, count, earlier)
-    trajectory = _follow(run, records, train, progress, on_interrupt == "return", stop)
+    options = {"train": train, "rtol": rtol, **({"decay": decay} if decay else {})}
+    trajectory = _follow(run, records, options, progress, on_interrupt == "return", stop)
     if times is None or trajectory.status is Status.INTERRUPTED:
         return trajectory  # what was interrupted keeps the state it can be continued from
     return at_times(trajectory, times)
@@ -110,13 +118,12 @@ def _begun(
 def _follow(
     run: Flow,
     records: Records,
-    train: str,
+    options: dict[str, Any],
     progress: bool | None,
     forgiving: bool,
     stop: Callable[[], bool] | None,
 ) -> Trajectory:
     """Run to the end; a signal raises, or returns the run up to there, and saves it if wished."""
-    options = {"train": train, "rtol": run.rtol}
 
     def so_far(reason: str) -> Trajectory:
         found = records.pack(run, Ending(Status.INTERRUPTED, np.nan, reason), options)
@@ -175,9 +182,10 @@ def _check_network(data: Dataset, net: Network, train: str) -> None:
 
 
 def stops_of(
-    loss: Loss, t_end: float, stop_loss: float | None, stop_log_loss: float | None
-) -> Stops:
-    """The stops that a caller asked for, checked."""
+    loss: Loss, t_end: float, stop_loss: float | None, stop_log_loss: float | None,
+    *, ends: bool = False,
+) -> Stops:  # fmt: skip
+    """The stops that a caller asked for, checked; a run that ``ends`` by itself needs none."""
     t_end = number(t_end, "t_end", above=0.0, infinite=True)
     if stop_loss is not None and stop_log_loss is not None:
         raise InputError(
@@ -189,7 +197,7 @@ def stops_of(
         log_loss = float(np.log(number(stop_loss, "stop_loss", above=0.0)))
     if stop_log_loss is not None:
         log_loss = number(stop_log_loss, "stop_log_loss")
-    if not isinstance(loss, Square) and np.isinf(log_loss) and np.isinf(t_end):
+    if not (ends or isinstance(loss, Square)) and np.isinf(log_loss) and np.isinf(t_end):
         log_loss = DEFAULT_STOP_LOG_LOSS
     return Stops(t_end, log_loss)
 

@@ -61,7 +61,7 @@ class Field:
         self.problem = problem
         planes = problem.planes
         self.positive = planes.length > 0.0
-        self.one_each = len(planes.U) == problem.n and bool(self.positive.all())
+        self.one_each = len(planes.U) == problem.n and not bool(planes.both.any())
         self.start: Start | None = None  # the last start, and what its steps share
         self.slides: tuple[Indices, Indices] = (np.empty(0, np.int64), np.empty(0, np.int64))
         self.first: Stage | None = None
@@ -118,7 +118,8 @@ class Field:
         if self.one_each:
             return above, planes.length * up
         down = scaled @ np.minimum(z, 0.0)
-        side = np.where(self.positive, up[planes.owner], down[planes.owner])
+        up, down = up[planes.owner], down[planes.owner]
+        side = np.where(self.positive, up, down) + planes.slope * np.where(self.positive, down, up)
         return above, planes.length * side
 
     def on_planes(self, c: Array) -> tuple[Array, Array]:
@@ -127,7 +128,8 @@ class Field:
         pulls, size = c * planes.length, len(planes.U)
         if self.one_each:
             return np.zeros(size), pulls
-        sides = (np.where(self.positive, 0.0, pulls), np.where(self.positive, pulls, 0.0))
+        weak = planes.slope * pulls
+        sides = (np.where(self.positive, weak, pulls), np.where(self.positive, pulls, weak))
         low, high = (np.bincount(planes.owner, side, size) for side in sides)
         return np.asarray(low, np.float64), np.asarray(high, np.float64)
 

@@ -4,6 +4,8 @@ At a small start all outputs are negligible and the forces are constants; betwee
 neurons that count are at rest and the forces are constants again. Each dormant neuron then follows
 its own chain of boosts (`kernels.flow.plateau`), whatever its scale: a plateau costs its events,
 not its length. It ends when the dormant neurons' outputs reach a hundredth of the tolerance.
+
+With weight decay :math:`\mu` a dormant neuron grows at :math:`|g| - \mu`, and may fade for ever.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.controller import redirect
+from reluflow.engines.flow.decayed import FADED, unrest
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
@@ -51,12 +54,23 @@ class Plateau:
         moving = asleep & (pace > 0.0)
         if not moving.any():
             return None
-        length = float((0.5 * (self.log_level - sizes[moving]) / pace[moving]).min())
+        length = self._length(self.log_level - sizes[moving], pace[moving])
         if length * float(pace[moving].max()) < WORTHWHILE:
             return None
+        if self.problem.decay:
+            pace = unrest(at)
         if float(pace[~asleep].max(initial=0.0)) * length > DORMANT * self.rtol:
             return None
         return np.asarray(moving)
+
+    def _length(self, rise: Array, pace: Array) -> float:
+        """How long until the first of the dormant neurons has grown, at the pace of now."""
+        decay = self.problem.decay
+        if not decay:
+            return float((0.5 * rise / pace).min())
+        grows = pace > decay
+        ends = 0.5 * rise[grows] / (pace - decay)[grows]
+        return float(ends.min(initial=FADED / decay))
 
     def _noise(self, at: Start) -> float:
         """The rounding of a pull: that of the outputs in the forces, or of their sum."""
@@ -74,12 +88,14 @@ class Plateau:
     def walk(self, at: Start, moving: NDArray[np.bool_], limit: float) -> State:
         """Move the dormant neurons to the end of the plateau, or by ``limit`` of clock time."""
         state = at.state.copy()
+        decay, fades = self.problem.decay, moving | (at.classes.cid < 0)
         left = limit
-        patience = 100.0 * (self.log_level - self._total(state, moving)) + 1e6
+        gap = self.log_level - self._total(state, moving)
+        patience = gap + 2.0 * FADED if self.problem.decay else 100.0 * gap + 1e6
         for _ in range(2000):
             gap = self.log_level - self._total(state, moving)
             if gap > patience:
-                self.endless = True
+                self.endless = not decay
                 break
             longest = self._longest(state, at.c, moving, gap)
             if gap < 0.5 or left <= 0.0 or np.isinf(longest):
@@ -89,11 +105,14 @@ class Plateau:
                 trial = state.copy()
                 log = EventLog()
                 self._drift(trial, at.c, moving, span, log)
+                trial.fade(decay * span, fades)
                 if self._total(trial, moving) <= self.log_level + 0.5:
                     break
                 span *= 0.5
             self.log.take(log)
             trial.clock = state.clock + span
+            if decay:
+                trial.t = state.t + span
             left -= span
             state = trial
             if span < 2e-3 * longest:
@@ -112,7 +131,7 @@ class Plateau:
         z[state.mode >= 2] = 0.0
         neurons = Neurons(
             state.a, state.w, state.sigma, state.mode, z, np.exp(2.0 * state.sigma), problem.sign,
-            problem.log_balance, state.still, state.still_sigma,
+            problem.log_balance_at(state.t), state.still, state.still_sigma,
         )  # fmt: skip
         reached = np.zeros(len(state.a))
         clock = state.clock
@@ -152,8 +171,8 @@ class Plateau:
     def _longest(self, state: State, c: Array, moving: NDArray[np.bool_], gap: float) -> float:
         """The span in which no moving neuron can reach its share of the level, ``gap`` above all.
 
-        An output grows at twice ``|g|`` at most, slides not counted. One that shrinks gets more and
-        more time.
+        An output grows at twice ``|g|`` less the decay at most, slides not counted. One that
+        shrinks gets more and more time.
         """
         low, high = (pair[0] for pair in on_planes(c[None], self.problem.planes))
         f = np.where(state.mode == 1, high, np.where(state.mode == 0, low, 0.0))
@@ -163,5 +182,6 @@ class Plateau:
         rise = (
             self.log_level - np.log(max(living.sum(), 1)) - state.log_outputs(self.problem)[living]
         )
+        pace = np.where(pace > self.problem.decay, pace - self.problem.decay, pace)
         with np.errstate(divide="ignore"):
             return float((np.maximum(rise, gap) / (2.0 * pace)).min(initial=np.inf))

@@ -3,7 +3,12 @@ r"""What stays fixed during a flow: planes of the points and the force law, in n
 Forces are :math:`c_i = -dL/dh_i` in the clock of the loss. For the square loss the clock is time.
 For the exponential and logistic losses it is ``s`` with ``ds = G dt``,
 :math:`G = (1/n) \sum_i -\ell'(q_i)`: the forces are then ``y_i p_i`` with shares ``p`` that sum to
-one, and nothing underflows (see `clock`).
+one, and nothing underflows (see `clock`). With weight decay the loss stays away from zero and time
+is the clock of all losses.
+
+Weight decay :math:`\mu` makes all weights fade by :math:`e^{-\mu t}` on top of the plain flow, whose
+equations the weights without that factor obey: a step moves these, and `fade` then takes the factor
+into the log scales. The balance of a neuron fades like :math:`e^{-2 \mu t}`.
 """
 
 from __future__ import annotations
@@ -39,7 +44,9 @@ class Problem:
     part of a neuron orthogonal to it never moves and is kept aside.
     """
 
-    def __init__(self, data: Dataset, net: Network, loss: Loss, train: str) -> None:
+    def __init__(
+        self, data: Dataset, net: Network, loss: Loss, train: str, decay: float = 0.0
+    ) -> None:
         self.data, self.net, self.loss, self.hidden = data, net, loss, train == "hidden"
         self.units: Units = natural_units(data, net, loss, self.hidden)
         self.n = data.n
@@ -51,20 +58,24 @@ class Problem:
             normals = np.ascontiguousarray(r.T)
         self.d = normals.shape[1]
         self.y: Array = np.ldexp(np.array(data.y), -self.units.label)
-        both = np.zeros(len(normals), np.bool_)
+        both = np.full(len(normals), net.slope > 0.0)
         both[owner[length < 0.0]] = True
         gram = np.ascontiguousarray(normals @ normals.T)
         np.fill_diagonal(gram, 1.0)
         self.side = (length > 0.0).astype(np.int8)  # the mode of a neuron that a point pulls
-        self.planes = Planes(normals, gram, both, owner, length, self.y)
+        self.planes = Planes(normals, gram, both, owner, length, self.y, net.slope)
         self.longest = float(np.abs(length).max())
         self.spectral_norm = float(np.linalg.norm(length[:, None] * normals[owner], 2))
         self.is_square = isinstance(loss, Square)
         self.log_unit = 2.0 * self.units.label * float(np.log(2.0)) if self.is_square else 0.0
+        self.decay = float(np.ldexp(decay, self.units.time))
+        self.is_timed = self.is_square or decay > 0.0
         self.kappa = loss.kappa(self.n) if isinstance(loss, Square) else 0.0
         self.output_scale = float(np.abs(self.y).max()) or 1.0
         self.sign, self.log_balance = _balances(self)
         force_scale = self.kappa * self.output_scale if self.is_square else 1.0
+        if self.is_timed and not self.is_square:
+            force_scale = 1.0 / self.n
         # a bound on the speed |g| at a small start: one over the unit of clock time
         self.rate = self.longest
         if self.is_square:
@@ -73,14 +84,16 @@ class Problem:
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
         self.price = _price(self)
         many = CROWD if self.is_square else CROWD_OF_CLASSES
-        self.is_crowd = self.n >= many and self.price >= CHEAP
-        self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate)
+        self.is_crowd = self.n >= many and self.price >= CHEAP and decay == 0.0
+        self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate, self.decay)
 
     def forces(self, h: Array) -> Array:
         """Forces for outputs ``h`` (..., n)."""
         if isinstance(self.loss, Square):
             return self.kappa * (self.y - h)
         slopes = self.loss.log_slope(self.y * h)
+        if self.is_timed:
+            return np.asarray(self.y * np.exp(slopes) / self.n)
         weights = np.exp(slopes - slopes.max(axis=-1, keepdims=True))
         return np.asarray(self.y * weights / weights.sum(axis=-1, keepdims=True))
 
@@ -90,8 +103,14 @@ class Problem:
         p = np.abs(self.forces(h))
         # d log(-l')/dq is -1 for the exponential and -sigmoid(q) for the logistic loss
         bend = np.exp(-np.logaddexp(0.0, -q)) if self.law.logistic else np.ones(self.n)
-        jacobian = np.diag(p * bend) - np.outer(p, p * bend)
+        jacobian = np.diag(p * bend)
+        if not self.is_timed:
+            jacobian -= np.outer(p, p * bend)
         return np.asarray(self.y[:, None] * jacobian * self.y[None, :])
+
+    def log_balance_at(self, t: float) -> Array:
+        """Log-sizes of ``a^2 - |w|^2`` at time t."""
+        return self.log_balance - 2.0 * self.decay * t if self.decay else self.log_balance
 
     def log_loss(self, h: Array) -> float:
         """Logarithm of the loss at outputs ``h``, in the units of the data."""

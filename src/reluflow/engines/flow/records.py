@@ -97,7 +97,7 @@ class Records:
             status=ending.status,
             reason=ending.reason,
             events=events,
-            limit_error=ending.error,
+            limit_error=float(np.ldexp(ending.error, problem.units.hidden)),
             stats=_stats(run, events, self.earlier),
             options=options,
         )

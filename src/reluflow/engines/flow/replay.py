@@ -20,7 +20,8 @@ from reluflow.trajectory import Status, Trajectory
 
 def problem_of(run: Trajectory) -> Problem:
     """The problem that a run solved."""
-    return Problem(run.data, run.net, run.loss_function, str(run.options["train"]))
+    train, decay = str(run.options["train"]), float(run.options.get("decay", 0.0))
+    return Problem(run.data, run.net, run.loss_function, train, decay)
 
 
 def replay(run: Trajectory, **target: float) -> Network:

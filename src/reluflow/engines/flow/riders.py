@@ -62,7 +62,7 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     small = (rows.cid >= 0) & (state.log_outputs(problem) < level)
     small &= at.speeds[rows.cid] * state.step >= BURDEN
     # in balance, to rounding: those that have grown far beyond what they were out of it
-    small &= (problem.sign == 0.0) | (problem.log_balance < 2.0 * state.sigma - FAR)
+    small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - FAR)
     small &= rows.free[rows.cid]
     found = small & on_rays(at)
     for k in np.unique(rows.cid[small & ~found]).tolist():
@@ -112,7 +112,7 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
     forces = np.vstack([at.c, stretch.c])
     weights = stretch.step * tableau.RADAU_A[-1]
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
-    end.still_sigma[ride] = was.still_sigma[ride]
+    end.still_sigma[ride] = was.still_sigma[ride] - problem.decay * stretch.step
     end.sigma = end.sigma.copy()
     rays = on_rays(at)
     for k, straight in {*zip(rows.cid[ride].tolist(), rays[ride].tolist(), strict=True)}:
@@ -160,7 +160,7 @@ def lasting(at: Start, rtol: float) -> Start:
         own = np.flatnonzero(fading & (rows.cid == k))
         g, w = _pulls(problem, rows.face[k], at.c[None])[0], state.w[own]
         growth = np.sign(state.a[own]) * (w @ g) / np.linalg.norm(w, axis=1)
-        fading[own] = growth < -rtol * problem.rate
+        fading[own] = growth - problem.decay < -rtol * problem.rate
     alone = fading[rows.cid >= 0].all()
     return at if alone or not fading.any() else begin_at(problem, without(state, fading))
 

@@ -57,6 +57,14 @@ class State:
         names = ("a", "w", "sigma", "mode", "still", "still_sigma")
         return replace(self, **{name: getattr(self, name).copy() for name in names})
 
+    def fade(self, amount: float, which: NDArray[np.bool_] | None = None) -> None:
+        """Take the factor ``exp(-amount)`` of weight decay into the log scales, of all or some."""
+        if amount:
+            shift = amount if which is None else np.where(which, amount, 0.0)
+            self.sigma = self.sigma - shift
+            self.still_sigma = self.still_sigma - shift
+            self.rest_sigma = self.rest_sigma - shift
+
     def sizes(self, hidden: bool) -> Array:
         """``|(a_j, w_j)|`` (m,), the natural unit of a pre-activation.
 
@@ -99,8 +107,11 @@ class State:
         """The state as a Network in the coordinates and units of the data."""
         net, whole = problem.net, self.weights(problem)
         if problem.hidden:
-            return Network(net.mantissa.a, whole.W, whole.sigma, log_scale_out=net.log_scale_out)
-        return Network(*whole)
+            return Network(
+                net.mantissa.a, whole.W, whole.sigma, log_scale_out=net.log_scale_out,
+                slope=net.slope,
+            )  # fmt: skip
+        return Network(*whole, slope=net.slope)
 
 
 def start(problem: Problem) -> State:

@@ -37,8 +37,8 @@ from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.collocation import System
-from reluflow.kernels.flow.forces import speeds
-from reluflow.kernels.flow.layout import Limits, Neurons, Rows
+from reluflow.kernels.flow.forces import on_planes, speeds, spread
+from reluflow.kernels.flow.layout import SLIDE, Limits, Neurons, Rows
 from reluflow.kernels.flow.neuron import Log
 from reluflow.kernels.flow.step import Moved, begin, carry, keep_still
 
@@ -48,6 +48,8 @@ ORDER = 2 * tableau.STAGES - 1
 CALIBRATION, LOOSE, PROPORTION = 0.02, 1e-4, 0.45
 # error of Gauss collocation on exp(q), divided by q: (4!)^2 / (8! 9!) for four stages
 GROWTH_ERROR = 3.94e-8
+# with weight decay a neuron may have events in steps of so many e-folds of it
+WALKS = 0.5
 # so often a stiff step is solved with the kinks of its walks; they are repeated if they agree to
 # ENOUGH times the goal of the equations, and must agree to ten times that. If they do not, the
 # error is said to be UNSETTLED: a step of two fifths follows
@@ -97,7 +99,8 @@ class Start:
         A sliding point is felt through the active ones that its plane balances, not by itself.
         """
         planes = self.problem.planes
-        felt = (self.classes.face[:, planes.owner] == self.problem.side).any(axis=0)
+        face = self.classes.face[:, planes.owner]
+        felt = (face != SLIDE if planes.slope > 0.0 else face == self.problem.side).any(axis=0)
         return max(2e-16 * float(self.pulls[felt].sum()), 1e-300)
 
     @cached_property
@@ -211,7 +214,7 @@ def begin_whole(problem: Problem, state: State) -> Start:
     rounding = 4e-16 * max(begun.most, problem.output_scale)
     neurons = Neurons(
         state.a, state.w, state.sigma, state.mode, begun.z, begun.weight, problem.sign,
-        problem.log_balance, state.still, state.still_sigma,
+        problem.log_balance_at(state.t), state.still, state.still_sigma,
     )  # fmt: skip
     return Start(
         problem, state, begun.rows, neurons, begun.h, rounding, begun.c, begun.kernel,
@@ -258,6 +261,8 @@ def attempt(
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
         limits_now = Limits(*limits[:5], bound, LATE * bound, tail)
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
+        if step * at.problem.decay > WALKS and (moved.first <= 1.0).any():
+            return Attempt(stretch._replace(error=UNSETTLED), None, rows)
         if tail == 1.0 or not len(rows) or not moved.whole or (moved.stopped <= 1.0).any():
             break
         gap, before = moved.kinks - kinks, gap
@@ -337,12 +342,40 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     error = CALIBRATION * max(LOOSE / rtol, 1.0) ** PROPORTION
     error *= (defect / largest) ** (ORDER / stages)
     error *= min(largest / (law.force_scale * at.problem.longest), 1.0)
-    error *= max(1.0, min(step * law.rate, 1e3))
-    if not law.hidden:
+    # forces that fall like one over the time move the weights as far in every e-fold of it
+    lasts = np.inf if law.decay > 0.0 else 1e3
+    error *= max(1.0, min(step * law.rate, lasts))
+    if law.decay > 0.0:
+        error += decayed_growth(at, step)
+    elif not law.hidden:
         error += GROWTH_ERROR * boost ** (2 * stages)
-    if not at.problem.is_square and error <= rtol:
+    if not at.problem.is_timed and error <= rtol:
         error += clock_error(at, solved.h, step)
     return error / rtol, max(boost, step * largest)
+
+
+def decayed_growth(at: Start, step: float) -> float:
+    r"""Error of Gauss collocation where weights decay, per unit of progress.
+
+    Along the pull a neuron grows at :math:`|g| - \mu`; what is not along it fades at up to
+    :math:`|g| + \mu`, and a long step misses at most all of it.
+    """
+    state, decay, rows = at.state, at.problem.decay, at.classes
+    fast = step * (at.fastest + decay)
+    missed = GROWTH_ERROR * fast ** (2 * tableau.STAGES)
+    living = rows.cid >= 0
+    if missed <= 1e-14 or not living.any():
+        return missed
+    low, high = on_planes(at.c[None], at.problem.planes)
+    g = (spread(low, high, rows)[:, 0] @ at.problem.planes.U)[rows.cid[living]]
+    speed = np.linalg.norm(g, axis=1)
+    heading = g / np.maximum(speed, 1e-300)[:, None]
+    a, w = state.a[living], state.w[living]
+    along = np.einsum("jd,jd->j", w, heading)
+    aside = np.square(w - along[:, None] * heading).sum(axis=1) + 0.5 * (a - along) ** 2
+    share = np.sqrt(aside / np.maximum(a**2 + np.square(w).sum(axis=1), 1e-300))
+    net = step * float(np.abs(speed - decay).max())
+    return float(min(missed, 1.0) * share.max() + GROWTH_ERROR * net ** (2 * tableau.STAGES))
 
 
 def outputs(at: Start, c: Array, step: float) -> Array:

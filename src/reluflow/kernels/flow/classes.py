@@ -111,6 +111,8 @@ def tangent_kernel(
             side = ABOVE if planes.length[i] > 0.0 else BELOW
             if rows.face[k, planes.owner[i]] == side:
                 seen[k, i] = planes.length[i]
+            elif rows.face[k, planes.owner[i]] != SLIDE:
+                seen[k, i] = planes.slope * planes.length[i]
     mass = np.zeros(classes)
     inner = np.zeros((m, n))
     for j in range(m):
@@ -180,6 +182,7 @@ def outputs(
     h, most = np.empty(n), 0.0
     for i in range(n):
         above = ABOVE if planes.length[i] > 0.0 else BELOW
-        h[i] = planes.length[i] * side[above, planes.owner[i]]
-        most = max(most, abs(planes.length[i]) * total[above, planes.owner[i]])
+        p, leak = planes.owner[i], planes.slope
+        h[i] = planes.length[i] * (side[above, p] + leak * side[1 - above, p])
+        most = max(most, abs(planes.length[i]) * (total[above, p] + leak * total[1 - above, p]))
     return z, weight, h, most

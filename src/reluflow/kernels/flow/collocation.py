@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
+from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
-from reluflow.kernels.flow.transport import class_matrices, dot3, invert
+from reluflow.kernels.flow.transport import class_matrices, damped, dot3, invert
 from reluflow.kernels.kernel import kernel
 
 MAX_ITERATIONS = 12
@@ -75,7 +76,9 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
     f = spread(low, high, rows)
     gx, gam = pulls(f, rows, planes.U)
     classes, stages, _ = f.shape
-    inverse = class_matrices(gx, step, A, hidden).inverse
+    method = damped(A, step, system.law.decay)
+    A, start = method.A, method.start
+    inverse = class_matrices(gx, method, hidden).inverse
     first = np.zeros((classes, stages, size))
     second = np.zeros((classes, stages, stages))
     b = np.empty(stages)
@@ -94,8 +97,8 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
             for s in range(stages):
                 total = 0.0
                 for r in range(stages):
-                    total += A[s, r] * b[r]
-                rhs[s] = neurons.a[j] + step * total
+                    total += A[s, r] * (start[r] * b[r])
+                rhs[s] = start[s] * neurons.a[j] + step * total
             for s in range(stages):
                 total = 0.0
                 for r in range(stages):
@@ -104,7 +107,7 @@ def node_outputs(c: Array, system: System, step: float, A: Array) -> Array:
         for s in range(stages):
             weight = e * out[s]
             for p in range(size):
-                first[k, s, p] += weight * neurons.z[j, p]
+                first[k, s, p] += weight * start[s] * neurons.z[j, p]
             for r in range(stages):
                 second[k, s, r] += weight * out[r]
     side = np.zeros((stages, 2, size))
@@ -128,7 +131,8 @@ def at_points(side: Array, planes: Planes) -> Array:
     for s in range(stages):
         for i in range(n):
             above = ABOVE if planes.length[i] > 0.0 else BELOW
-            h[s, i] = planes.length[i] * side[s, above, planes.owner[i]]
+            p = planes.owner[i]
+            h[s, i] = planes.length[i] * (side[s, above, p] + planes.slope * side[s, 1 - above, p])
     return h
 
 
@@ -150,39 +154,6 @@ def eigen(kernel: Array, kappa: float) -> tuple[Array, Array]:
     """Eigenvalues (never negative) and eigenvectors of kappa times the kernel."""
     values, vectors = np.linalg.eigh(kappa * kernel)
     return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
-
-
-@kernel
-def linear_forces(c0: Array, values: Array, vectors: Array, times: Array) -> Array:
-    """Forces at ``times`` if the kernel stayed as it is: exact for the last, linear phase."""
-    n = len(c0)
-    part = np.dot(c0, vectors)
-    modes = np.empty((len(times), n))
-    for k in range(len(times)):
-        for e in range(n):
-            modes[k, e] = np.exp(-times[k] * values[e]) * part[e]
-    forces: Array = np.dot(modes, vectors.T)
-    return forces
-
-
-@kernel
-def rebent(bend: Array, nodes: Array, ratio: float) -> Array:
-    """What the forecast misses in a step ``ratio`` times as long as one that missed ``bend``.
-
-    The polynomial through 0 at the start and the rows of ``bend`` at the other ``nodes``.
-    """
-    stages, n = bend.shape
-    out = np.zeros((stages, n))
-    for k in range(stages):
-        tau = ratio * nodes[k + 1]
-        for q in range(stages):
-            weight = 1.0
-            for r in range(stages + 1):
-                if r != q + 1:
-                    weight *= (tau - nodes[r]) / (nodes[q + 1] - nodes[r])
-            for i in range(n):
-                out[k, i] += weight * bend[q, i]
-    return out
 
 
 @kernel
@@ -212,15 +183,16 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
     n, stages = len(c0), len(tables.radau)
     stiff = len(values) > 0
     if stiff:
-        forecast = linear_forces(c0, values, vectors, step * tables.radau)
+        drain = (2.0 * system.law.decay * kappa) * system.h
+        forecast = linear_forces(c0, values, vectors, step * tables.radau, drain)
     else:
-        slope = kappa * np.dot(system.kernel, c0)
+        slope = kappa * (np.dot(system.kernel, c0) - 2.0 * system.law.decay * system.h)
         forecast = np.empty((stages, n))
         for k in range(stages):
             for i in range(n):
                 forecast[k, i] = c0[i] - step * tables.radau[k] * slope[i]
     c = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
-    blocks = _blocks(values, step, tables.radau_a)
+    blocks = _blocks(values, step, damped(tables.radau_a, step, system.law.decay).A)
     out = c
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
@@ -256,9 +228,10 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
     the forecast is linearly implicit: late in training the slopes of the outputs at the start are
     noise, and a step along them would leave the region in which Newton's method converges.
     """
-    y, logistic = system.planes.y, system.law.logistic
+    y, law = system.planes.y, system.law
     n, stages = len(system.h), len(tables.radau)
-    slope = np.dot(system.kernel, system.c)
+    slope = np.dot(system.kernel, system.c) - 2.0 * law.decay * system.h
+    A = damped(tables.radau_a, step, law.decay).A
     forecast = np.empty((stages, n))
     for k in range(stages):
         ahead = step * tables.radau[k]
@@ -272,16 +245,16 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
     c = h
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
-        c = shares(h, y, logistic)
+        c = shares(h, y, law)
         change = node_outputs(c, system, step, tables.radau_a) + guess.kinks - h
         if not np.all(np.isfinite(change)):
             break
         if stiff:
-            change = _newton(system, step, h, c, tables.radau_a, change)
+            change = _newton(system, step, h, c, A, change)
         h += change
         size = np.abs(change).max()
         if settled(size, previous, guess.goal, system.rounding):
-            return Solved(iteration, h, shares(h, y, logistic), h - forecast)
+            return Solved(iteration, h, shares(h, y, law), h - forecast)
         if size > 2.0 * previous and iteration > 2:
             break
         previous = size
@@ -297,7 +270,7 @@ def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Arra
     change, and the iteration mends it.
     """
     stages, n = h.shape
-    y, logistic = system.planes.y, system.law.logistic
+    y, law = system.planes.y, system.law
     part = np.zeros(n, np.bool_)
     for i in range(n):
         rate = step * np.abs(system.kernel[i]).sum()
@@ -310,7 +283,7 @@ def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Arra
     own = system.kernel[held][:, held]
     matrix, right = np.empty((stages * count, stages * count)), np.empty(stages * count)
     for k in range(stages):
-        jacobian = share_jacobian(h[k][held], c[k][held], y[held], logistic)
+        jacobian = share_jacobian(h[k][held], c[k][held], y[held], law)
         block = np.dot(jacobian, own)
         right[k * count : (k + 1) * count] = np.dot(jacobian, rhs[k][held])
         for q in range(stages):

@@ -2,7 +2,7 @@ r"""From outputs to pulls: forces of the points, of the planes, and on each clas
 
 A plane with points :math:`x_i = t_i u` pulls along ``u`` with :math:`\sum_{t_i>0} c_i t_i` a neuron
 above it and with :math:`\sum_{t_i<0} c_i t_i` a neuron below. Single points are the case in which
-the second sum is empty.
+the second sum is empty. With a leaky ReLU each sum gains the slope times the other.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ def forces(h: Array, planes: Planes, law: Law) -> Array:
     """Forces ``-dL/dh`` (S, n) at outputs ``h`` (S, n), in the clock of the loss."""
     if law.kappa > 0.0:
         return law.kappa * (planes.y - h)
-    return shares(h, planes.y, law.logistic)
+    return shares(h, planes.y, law)
 
 
 @kernel
-def shares(h: Array, y: Array, logistic: bool) -> Array:
-    """Forces ``y_i p_i`` (S, n) of a classification loss in its own clock; the p sum to one."""
+def shares(h: Array, y: Array, law: Law) -> Array:
+    """Forces ``y_i p_i`` (S, n) of a classification loss in its own clock; the p sum to one.
+
+    With weight decay the loss does not tend to zero: the clock is time and the p are not scaled.
+    """
     c = np.empty(h.shape)
     stages, n = h.shape
     for k in range(stages):
@@ -32,10 +35,14 @@ def shares(h: Array, y: Array, logistic: bool) -> Array:
         for i in range(n):
             q = y[i] * h[k, i]
             slope = -q
-            if logistic:
+            if law.logistic:
                 slope = -max(q, 0.0) - np.log1p(np.exp(-abs(q)))
             c[k, i] = slope
             top = max(top, slope)
+        if law.decay > 0.0:
+            for i in range(n):
+                c[k, i] = np.exp(c[k, i]) * y[i] / n
+            continue
         total = 0.0
         for i in range(n):
             c[k, i] = np.exp(c[k, i] - top)
@@ -46,18 +53,19 @@ def shares(h: Array, y: Array, logistic: bool) -> Array:
 
 
 @kernel
-def share_jacobian(h: Array, c: Array, y: Array, logistic: bool) -> Array:
+def share_jacobian(h: Array, c: Array, y: Array, law: Law) -> Array:
     """The matrix ``-dc/dh`` (n, n) at outputs ``h`` (n,) with forces ``c``."""
     n = len(h)
-    jacobian = np.empty((n, n))
+    jacobian = np.zeros((n, n))
     for k in range(n):
         # d log(-l')/dq is -1 for the exponential and -sigmoid(q) for the logistic loss
         bend = 1.0
-        if logistic:
+        if law.logistic:
             q = y[k] * h[k]
             bend = 1.0 / (1.0 + np.exp(-q)) if q >= 0 else np.exp(q) / (1.0 + np.exp(q))
-        for i in range(n):
-            jacobian[i, k] = -c[i] * abs(c[k]) * bend * y[k]
+        if law.decay == 0.0:  # shares: where one grows the others fall
+            for i in range(n):
+                jacobian[i, k] = -c[i] * abs(c[k]) * bend * y[k]
         jacobian[k, k] += abs(c[k]) * bend
     return jacobian
 
@@ -73,8 +81,10 @@ def on_planes(c: Array, planes: Planes) -> tuple[Array, Array]:
             pull = planes.length[i] * c[k, i]
             if planes.length[i] > 0.0:
                 high[k, planes.owner[i]] += pull
+                low[k, planes.owner[i]] += planes.slope * pull
             else:
                 low[k, planes.owner[i]] += pull
+                high[k, planes.owner[i]] += planes.slope * pull
     return low, high
 
 

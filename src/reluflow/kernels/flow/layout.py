@@ -17,8 +17,9 @@ DIE, FLIP, BRANCH = 5, 6, 7
 class Planes(NamedTuple):
     """The planes of the points: point i is ``length[i]`` (either sign) times ``U[owner[i]]``.
 
-    ``U`` (P, d) are unit normals and ``gram`` their products. ``both`` (P,) marks planes with
-    points on either side; the others have them above, where ``u.w > 0``.
+    ``U`` (P, d) are unit normals and ``gram`` their products. ``both`` (P,) marks planes that pull
+    on either side; the others have points above only, where ``u.w > 0``. Inactive points count
+    ``slope`` times (leaky ReLU): then all planes pull on both sides.
     """
 
     U: Array
@@ -27,6 +28,7 @@ class Planes(NamedTuple):
     owner: NDArray[Any]
     length: Array
     y: Array
+    slope: float = 0.0
 
 
 class Law(NamedTuple):
@@ -34,6 +36,7 @@ class Law(NamedTuple):
 
     ``kappa`` is the factor of the square loss (0 for the others), ``logistic`` tells these apart;
     ``force_scale`` is the largest force at outputs zero, ``rate`` one over the unit of the clock.
+    All weights decay at the rate ``decay``; the clock of every loss is then time.
     """
 
     hidden: bool
@@ -41,6 +44,7 @@ class Law(NamedTuple):
     logistic: bool
     force_scale: float
     rate: float
+    decay: float = 0.0
 
 
 class Rows(NamedTuple):

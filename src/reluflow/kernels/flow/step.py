@@ -22,9 +22,12 @@ from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import (
     Matrices,
+    Method,
     across_of,
     balance_of,
     class_matrices,
+    damped,
+    damped_end,
     dot2,
     dot3,
     hold,
@@ -95,7 +98,7 @@ def begin(
     c = forces(h.reshape(1, len(h)), planes, law)[0]
     moving = speeds(c, rows, planes)
     factor = law.kappa if law.kappa > 0.0 else 1.0
-    stiffness = factor * np.abs(kernel).sum(axis=1).max()
+    stiffness = factor * np.abs(kernel).sum(axis=1).max() + 2.0 * law.decay
     return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
 
 
@@ -176,6 +179,7 @@ class Field(NamedTuple):
     f_gauss: Array
     g_gauss: Array
     push_gauss: Array
+    method: Method
     matrices: Matrices
     leaves: Array
 
@@ -189,9 +193,11 @@ def _field(
     f = spread(low, high, system.rows)
     g, push = pulls(f, system.rows, system.planes.U)
     f_gauss, g_gauss = _at_gauss(f, tables.to_gauss), _at_gauss(g, tables.to_gauss)
-    matrices = class_matrices(g_gauss, step, tables.gauss_a, system.law.hidden)
+    method = damped(tables.gauss_a, step, system.law.decay)
+    matrices = class_matrices(g_gauss, method, system.law.hidden)
     leaves = _leaving(f, low, high, system.rows, tables, limits, sure)
-    return Field(f, g, push, f_gauss, g_gauss, _at_gauss(push, tables.to_gauss), matrices, leaves)
+    push_gauss = _at_gauss(push, tables.to_gauss)
+    return Field(f, g, push, f_gauss, g_gauss, push_gauss, method, matrices, leaves)
 
 
 @kernel
@@ -210,19 +216,22 @@ def _look(
     b, speed = np.empty(stages), np.empty((stages + 1, size))
     for s in range(stages):
         b[s] = dot3(field.f_gauss, k, s, neurons.z, j)
-    slopes(a, b, field.matrices, k, step, tables.gauss_a, law.hidden, slope)
+    slopes(a, b, field.matrices, k, field.method, law.hidden, slope)
     for p in range(size):
         speed[0, p] = a * field.push[k, 0, p]
     for s in range(stages):
         for p in range(size):
             speed[s + 1, p] = slope[0, s] * field.push_gauss[k, s, p]
+    if law.decay > 0.0:
+        _decaying(neurons.z[j], speed, field.method, law.decay)
     tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
     tau = min(tau, field.leaves[k])
     if law.hidden or neurons.sign[j] >= 0.0:
         return tau
     rise = np.empty(stages + 1)
-    rise[0] = dot3(field.g, k, np.int64(0), neurons.w, j)
-    rise[1:] = slope[1]
+    rise[0] = dot3(field.g, k, np.int64(0), neurons.w, j) - law.decay * a
+    for s in range(stages):
+        rise[s + 1] = slope[1, s] - law.decay * slope[0, s]
     flip = first_flip(a, rise, step, tables.path)
     if flip <= 1.0 and flip < tau:
         if system.rows.begin[k] < system.rows.begin[k + 1]:
@@ -232,6 +241,22 @@ def _look(
             pull = pull_on(neurons.w[j], field.g[k, known:], field.push[k, known:])
             note(log, moment_of_flip(flip, 0.0, a, pull, path, tables), j, -1, 0, FLIP)
     return tau
+
+
+@kernel
+def _decaying(z: Array, speed: Array, method: Method, decay: float) -> None:
+    """Take decay into the ``speed`` (S + 1, P) of pre-activations at the start and the nodes."""
+    stages, size = len(method.start), len(z)
+    there = np.empty((stages, size))
+    for s in range(stages):
+        for p in range(size):
+            there[s, p] = method.start[s] * z[p]
+            for r in range(stages):
+                there[s, p] += method.step * method.A[s, r] * speed[r + 1, p]
+    for p in range(size):
+        speed[0, p] -= decay * z[p]
+        for s in range(stages):
+            speed[s + 1, p] -= decay * there[s, p]
 
 
 @kernel
@@ -266,6 +291,7 @@ def carry(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
         limits.tail,
     )  # fmt: skip
+    keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
     whole = True
     for j in range(m):
         k = rows.cid[j]
@@ -285,11 +311,14 @@ def carry(
             elif not (size_j * after**2 < limits.late and after <= limits.tail):
                 whole = False
             continue
+        a1[j] *= keep
+        for q in range(w1.shape[1]):
+            w1[j, q] *= keep
         for s in range(stages):
-            f = step * tables.gauss_b[s] * slope[0, s]
+            f = step * weights[s] * slope[0, s]
             for q in range(w1.shape[1]):
                 w1[j, q] += f * field.g_gauss[k, s, q]
-            a1[j] += step * tables.gauss_b[s] * slope[1, s]
+            a1[j] += step * weights[s] * slope[1, s]
         _finish(a1, w1, system, j)
     if whole or patient:
         for j in range(m):
@@ -302,6 +331,10 @@ def carry(
             mine = firm if sure[rows.cid[j]] else limits
             stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
     kinked = at_points(kinks, planes)
+    if system.law.decay > 0.0:
+        for s in range(stages):
+            for i in range(c.shape[1]):
+                kinked[s, i] *= np.exp(-2.0 * system.law.decay * step * tables.radau[s])
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
 
 

@@ -9,6 +9,10 @@ per neuron, the output weights ``a_l`` at the nodes:
 so the S x S matrix ``I - H^2 A (A o (g g^T))`` is inverted once per class. The products come from
 the vectors ``g``, not from ``f`` and the Gram matrix: near a limit ``g`` vanishes while ``f`` does
 not, and a long step multiplies what cancellation would leave by ``H^2``.
+
+With weight decay, ``a' = w.g - mu a, w' = a g - mu w``, the same holds with ``E A`` in place of A,
+``E = (I + H mu A)^-1``, and the start multiplied by ``E 1`` at the nodes. A neuron at rest stays
+there whatever the step.
 """
 
 from __future__ import annotations
@@ -92,9 +96,62 @@ class Matrices(NamedTuple):
     inverse: Array
 
 
+class Method(NamedTuple):
+    """A collocation method on a step, decay included.
+
+    ``A`` (S, S) is its matrix, ``start`` (S,) what is left of the start at its nodes.
+    """
+
+    step: float
+    A: Array
+    start: Array
+
+
 @kernel
-def class_matrices(g: Array, step: float, A: Array, hidden: bool) -> Matrices:
+def damped(A: Array, step: float, decay: float) -> Method:
+    """The method with matrix ``A`` where all weights decay."""
+    stages = len(A)
+    if decay == 0.0:
+        return Method(step, A, np.ones(stages))
+    inverse = np.empty((stages, stages))
+    for k in range(stages):
+        for q in range(stages):
+            inverse[k, q] = step * decay * A[k, q]
+        inverse[k, k] += 1.0
+    invert(inverse)
+    start, product = np.zeros(stages), np.zeros((stages, stages))
+    for k in range(stages):
+        for r in range(stages):
+            start[k] += inverse[k, r]
+            for q in range(stages):
+                product[k, q] += inverse[k, r] * A[r, q]
+    return Method(step, product, start)
+
+
+@kernel
+def damped_end(method: Method, b: Array, decay: float) -> tuple[float, Array]:
+    """What is left of the start at the end of a step, and the weights (S,) of the slopes.
+
+    ``b`` are those of the method without decay. Both in units of what decay leaves of a weight.
+    """
+    stages, rate = len(b), method.step * decay
+    keep, weights = 1.0, b.copy()
+    if decay == 0.0:
+        return keep, weights
+    growth = np.exp(rate)
+    for q in range(stages):
+        keep -= rate * b[q] * method.start[q]
+        for k in range(stages):
+            weights[q] -= rate * b[k] * method.A[k, q]
+    for q in range(stages):
+        weights[q] *= growth
+    return keep * growth, weights
+
+
+@kernel
+def class_matrices(g: Array, method: Method, hidden: bool) -> Matrices:
     """The matrices of the classes with pulls ``g`` (C, S, d) at the nodes."""
+    step, A = method.step, method.A
     classes, stages, _ = g.shape
     gg = np.zeros((classes, stages, stages))
     inverse = np.zeros((classes, stages, stages))
@@ -123,16 +180,16 @@ def slopes(
     b: Array,
     matrices: Matrices,
     c: int,
-    step: float,
-    A: Array,
+    method: Method,
     hidden: bool,
     out: Array,
 ) -> None:
-    """Output weights and their time derivatives at the nodes of one neuron of class c.
+    """Output weights and their time derivatives, but for decay, at the nodes of one neuron.
 
-    ``b_k = w_0.g_k``; the results are the rows of ``out`` (2, S). (Indices instead of slices: a
-    slice counts references, which costs more than the arithmetic of a neuron.)
+    It is of class c; ``b_k = w_0.g_k``; the results are the rows of ``out`` (2, S). (Indices
+    instead of slices: a slice counts references, which costs more than the arithmetic of a neuron.)
     """
+    step, A, start = method.step, method.A, method.start
     stages = len(b)
     gg, inverse = matrices.gg, matrices.inverse
     if hidden:
@@ -141,9 +198,9 @@ def slopes(
             out[1, k] = 0.0
         return
     for k in range(stages):
-        total = a
+        total = start[k] * a
         for r in range(stages):
-            total += step * A[k, r] * b[r]
+            total += step * A[k, r] * (start[r] * b[r])
         out[1, k] = total
     for k in range(stages):
         total = 0.0
@@ -151,7 +208,7 @@ def slopes(
             total += inverse[c, k, r] * out[1, r]
         out[0, k] = total
     for k in range(stages):
-        total = b[k]
+        total = start[k] * b[k]
         for r in range(stages):
             total += step * A[k, r] * gg[c, k, r] * out[0, r]
         out[1, k] = total

@@ -1,0 +1,179 @@
+r"""Limits with weight decay: stationary points of :math:`L + \mu |\theta|^2 / 2`.
+
+At rest a neuron that counts has :math:`w \cdot g = \mu a` and :math:`a g = \mu w`: it is balanced,
+aligned with its pull, and :math:`|g| = \mu`. All others fade, at :math:`\mu - |g|` or faster. On a
+piece where no neuron crosses a plane the Hessian of the neurons that count is
+
+.. math:: J^T C J + \mathrm{diag}_j \begin{pmatrix} 0 & -g_j^T \\ -g_j & 0 \end{pmatrix} + \mu I,
+
+with the Jacobian J of the outputs and :math:`C = -dc/dh`. Near a minimum on the piece the velocity
+v decays at the eigenvalues, so the way still to go is at most :math:`\sum_k |v_k| / \lambda_k`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.step import Start
+from reluflow.engines.flow.tolerances import DORMANT, PATH, RESTING
+from reluflow.kernels.flow.forces import on_planes, spread
+from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
+from reluflow.trajectory import Status
+
+# in so many e-folds of the decay a neuron that fades is gone
+FADED = 100.0
+# up to so many weights the Hessian is formed; beyond, a limit is stated without a bound
+WEIGHTS = 600
+# eigenvalues below this share of the decay are zero: neurons of one row can exchange their sizes
+FLAT = 1e-6
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A recognised limit and the bound on the distance to it."""
+
+    status: Status
+    error: float
+
+
+class Motion(NamedTuple):
+    """Velocities ``(a', w')`` of all neurons, in units of their log scales, and pulls (m, d)."""
+
+    a: Array
+    w: Array
+    g: Array
+
+
+def motion(at: Start) -> Motion:
+    """The velocities at the start of a step; those of neurons that nothing moves are the decay."""
+    planes, rows, state, decay = at.problem.planes, at.classes, at.state, at.problem.decay
+    g = np.zeros_like(state.w)
+    if len(rows.face):
+        low, high = on_planes(at.c[None], planes)
+        pulls = spread(low, high, rows)[:, 0] @ planes.U
+        living = rows.cid >= 0
+        g[living] = pulls[rows.cid[living]]
+    da = np.einsum("jd,jd->j", state.w, g) - decay * state.a
+    return Motion(da, state.a[:, None] * g - decay * state.w, g)
+
+
+def unrest(at: Start) -> Array:
+    """How fast each neuron changes, in e-folds (m,)."""
+    moved = motion(at)
+    speed = np.sqrt(moved.a**2 + np.square(moved.w).sum(axis=1))
+    return np.asarray(speed / np.maximum(at.state.sizes(False), 1e-300))
+
+
+def awake(at: Start, rtol: float) -> NDArray[np.bool_]:
+    """The living neurons whose outputs count."""
+    level = np.log(DORMANT * rtol * at.problem.output_scale / len(at.state.a))
+    return np.asarray((at.classes.cid >= 0) & (at.state.log_outputs(at.problem) >= level))
+
+
+def at_rest(at: Start, rtol: float) -> Limit | None:
+    """A limit without a bound, where what counts hardly moves and the rest fades."""
+    counts = awake(at, rtol)
+    slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
+    return Limit(Status.STATIONARY, np.inf) if slow and fades(at, ~counts, rtol) else None
+
+
+def find_limit(at: Start, rtol: float) -> Limit | None:
+    """The limit the run is about to reach, if it can be certified now."""
+    problem = at.problem
+    counts = awake(at, rtol)
+    speed = float(unrest(at)[counts].max(initial=0.0))
+    rounding = RESTING * _noise(problem, at)
+    if speed > max(PATH * rtol * problem.decay, rounding) or not fades(at, ~counts, rtol):
+        return None
+    scale = np.exp(at.state.sigma) * at.state.sizes(False)
+    norm = float(np.sqrt(np.square(scale[counts]).sum()))
+    left = float(np.sqrt(np.square(scale[~counts]).sum()))
+    if left > PATH * rtol * max(norm, 1.0):  # what fades is not gone
+        return None
+    if not counts.any():
+        return Limit(Status.STATIONARY, left)
+    way = _way_to_go(at, counts, rtol) if counts.sum() * (problem.d + 1) <= WEIGHTS else np.inf
+    if way is None:
+        return None
+    fine = way <= PATH * rtol * norm and way <= 0.5 * _distance_to_planes(at, counts)
+    if not fine and speed > rounding and np.isfinite(way):
+        return None
+    return Limit(Status.STATIONARY, way + left if fine else np.inf)
+
+
+def fades(at: Start, small: NDArray[np.bool_], rtol: float) -> bool:
+    """Whether the neurons ``small`` fade for ever: pulled less than they decay, to no plane."""
+    problem, rows, state = at.problem, at.classes, at.state
+    small = small & (rows.cid >= 0)
+    if not small.any():
+        return True
+    pull = motion(at).g[small]
+    pace = np.linalg.norm(pull, axis=1)
+    if (pace > problem.decay * (1.0 + 10.0 * rtol)).any():
+        return False
+    # it turns to its pull, and stays on its sides of planes if that is where the pull leads
+    heading = np.sign(state.a[small])[:, None] * pull
+    side = np.where(state.mode[small] == ABOVE, 1.0, -1.0)
+    side[state.mode[small] == SLIDE] = 0.0
+    towards = side * (heading @ problem.planes.U.T)
+    return bool((towards >= -1e-12 * problem.rate).all())
+
+
+def _noise(problem: Problem, at: Start) -> float:
+    """The rounding of a pull."""
+    if problem.is_square:
+        return at.rounding * problem.kappa * problem.spectral_norm
+    return 2e-16 * float(np.abs(at.c * problem.planes.length).sum())
+
+
+def _way_to_go(at: Start, counts: NDArray[np.bool_], rtol: float) -> float | None:
+    """A bound on the way still to go of the neurons that count; None at a saddle."""
+    problem, moved, scale = at.problem, motion(at), np.exp(at.state.sigma[counts])
+    velocity = np.concatenate([scale * moved.a[counts], (scale[:, None] * moved.w[counts]).ravel()])
+    values, vectors = np.linalg.eigh(hessian(at, counts, moved.g[counts]))
+    part = np.abs(vectors.T @ velocity)
+    still = part <= np.maximum(1e-3 * PATH * rtol * problem.decay, _noise(problem, at))
+    if (values < -FLAT * problem.decay)[~still].any():
+        return None
+    flat = values <= FLAT * problem.decay
+    if (flat & ~still).any():
+        return np.inf
+    return float((part[~flat] / values[~flat]).sum())
+
+
+def hessian(at: Start, counts: NDArray[np.bool_], g: Array) -> Array:
+    """The Hessian (k (d + 1), ..) of the neurons ``counts``: output weights first, then hidden."""
+    problem, state, planes = at.problem, at.state, at.problem.planes
+    k, d = int(counts.sum()), problem.d
+    scale, mode = np.exp(state.sigma[counts]), state.mode[counts][:, planes.owner]
+    side = np.where(planes.length > 0.0, ABOVE, BELOW)
+    seen = np.where(mode == side, 1.0, np.where(mode == SLIDE, 0.0, planes.slope))
+    points = planes.length[:, None] * planes.U[planes.owner]
+    outer = seen * (state.w[counts] @ points.T) * scale[:, None]
+    inner = (scale * state.a[counts])[:, None, None] * seen[:, :, None] * points[None]
+    for j, row in enumerate(state.mode[counts]):
+        held = planes.U[row == SLIDE]
+        if len(held):
+            inner[j] -= (inner[j] @ np.linalg.pinv(held)) @ held
+    jacobian = np.concatenate([outer.T, inner.transpose(1, 0, 2).reshape(problem.n, k * d)], axis=1)
+    if problem.is_square:
+        matrix = problem.kappa * jacobian.T @ jacobian
+    else:
+        matrix = jacobian.T @ problem.force_jacobian(at.h) @ jacobian
+    for j in range(k):
+        own = slice(k + j * d, k + (j + 1) * d)
+        matrix[j, own] -= g[j]
+        matrix[own, j] -= g[j]
+    return np.asarray(matrix + problem.decay * np.eye(len(matrix)))
+
+
+def _distance_to_planes(at: Start, counts: NDArray[np.bool_]) -> float:
+    """The distance of the nearest neuron to a plane that it does not slide on."""
+    z = np.abs(at.neurons.z[counts]) * np.exp(at.state.sigma[counts])[:, None]
+    return float(np.where(at.state.mode[counts] == SLIDE, np.inf, z).min(initial=np.inf))
