@@ -145,15 +145,17 @@ def test_final_values_are_those_of_the_flow(tab, preset):
         {"train": "output", "rates": [1, 3], "log_scale": 0},
         {"train": "linearised", "rates": [0.5, 2], "log_scale": 2},
         {"train": "both", "rates": [0.25, 4], "log_scale": -3},
+        {"decay": 0.05, "log_scale": -2},
+        {"slope": 0.3, "log_scale": -2},
     ],
 )
 def test_other_ways_of_training_are_those_of_the_flow(tab, chromium, server, fields):
     tab.app("(a, fields) => a.change(fields)", fields)
     tab.exact()
-    run = flow_of(from_json(tab.state()))
-    assert run.options["train"] == fields["train"]
-    assert list(run.options["rates"]) == fields["rates"]
-    linearised = fields["train"] == "linearised"
+    state = from_json(tab.state())
+    assert {name: to_json(state)[name] for name in fields} == fields
+    run = flow_of(state)
+    linearised = state.train == "linearised"
     expected = run.kept["outputs"][-1] if linearised else run.final.predict(run.data.X)
     assert shown_outputs(tab) == pytest.approx(expected.tolist(), rel=1e-5, abs=1e-5)
     link = tab.app("(a) => a.linkText()").partition("#")[2]
@@ -298,7 +300,8 @@ def test_every_control_changes_the_state_by_keys(tab):
         before = json.dumps(tab.state())
         control.focus()
         top = control.evaluate(
-            "(e) => e.tagName === 'SELECT' && e.selectedIndex === e.options.length - 1"
+            "(e) => e.tagName === 'SELECT' ? e.selectedIndex === e.options.length - 1"
+            " : e.min !== '' && Number(e.value) === Number(e.min)"
         )
         tab.page.keyboard.press("ArrowUp" if top else "ArrowDown")
         if control.evaluate("(e) => e.type === 'number'"):

@@ -36,7 +36,9 @@ GIVEN = State(
 OUTPUT = State(X=LINE.X, y=LINE.y, net=LINE.net, train="output", rates=(1.0, 3.0), log_scale=-1.0)
 LAZY = State(X=LINE.X, y=LINE.y, net=LINE.net, train="linearised", log_scale=1.0)
 RATED = State(X=LINE.X, y=LINE.y, net=LINE.net, rates=(0.25, 2.0), log_scale=-3.0)
-EVERY = [LINE, GIVEN, OUTPUT, LAZY, RATED]
+FADING = State(X=LINE.X, y=LINE.y, net=LINE.net, decay=0.05, log_scale=-2.0)
+LEAKY = State(X=LINE.X, y=LINE.y, net=LINE.net, slope=0.2, log_scale=-2.0)
+EVERY = [LINE, GIVEN, OUTPUT, LAZY, RATED, FADING, LEAKY]
 
 
 def changed(state, **fields):
@@ -73,6 +75,10 @@ def test_a_state_survives_json(state):
         ({"train": "none"}, "train", ()),
         ({"rates": [1.0]}, "rates", ()),
         ({"rates": [0.0, 1.0]}, "rates", ()),
+        ({"decay": -0.1}, "decay", ()),
+        ({"decay": 0.1, "train": "hidden"}, "weight decay is 0.1.*both layers", ()),
+        ({"decay": 0.1, "rates": [1.0, 2.0]}, "weight decay is 0.1.*rates 1 and 1", ()),
+        ({"slope": 1.0}, "slope", ()),
         ({"train": "hidden", "rates": [1.0, 2.0]}, "output weights is 2.*hidden weights are", ()),
         ({"train": "output", "rates": [0.5, 2.0]}, "hidden weights is 0.5.*output weights are", ()),
         ({"v": 2}, "v", ()),
@@ -116,7 +122,7 @@ def test_toml_and_python_make_the_same_run(state, tmp_path):
     (tmp_path / "it.toml").write_text(documents.to_toml(state))
     again = documents.from_file(tmp_path / "it.toml")
     assert again.network().log_norms == pytest.approx(state.network().log_norms, rel=1e-15)
-    for name in ("loss", "line", "train", "rates"):
+    for name in ("loss", "line", "train", "rates", "decay", "slope"):
         assert getattr(again, name) == getattr(state, name)
 
 
@@ -156,7 +162,8 @@ def test_a_run_becomes_the_state_it_started_from(state):
     run = rf.flow(state.dataset(), state.network(), **state.options())
     back = documents.from_run(run)
     again = rf.flow(back.dataset(), back.network(), **back.options())
-    assert (back.train, back.rates) == (state.train, state.rates)
+    for name in ("train", "rates", "decay", "slope"):
+        assert getattr(back, name) == getattr(state, name)
     # a classifier's run ends where its loss is that of the last record, to rounding
     np.testing.assert_allclose(again.final.W, run.final.W, rtol=1e-7)
     np.testing.assert_allclose(again.final.a, run.final.a, rtol=1e-7)

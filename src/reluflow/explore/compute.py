@@ -34,7 +34,6 @@ ENDINGS = {
     Status.CONVERGED: "it tends to a limit that fits every point",
     Status.STATIONARY: "it tends to a limit of non-zero loss: a minimum, a saddle, a dead network",
     Status.STOP_LOSS: "it reached the loss at which it was asked to stop",
-    Status.BUDGET: f"it needs more than {FULL_SECONDS:g} s and is shown as far as it came",
 }
 
 
@@ -93,12 +92,12 @@ def _result(state: State, stop: Stop, rtol: float, seconds: float, kind: str) ->
     header: dict[str, Any] = {
         "status": kind,
         "ending": str(run.status),
-        "text": ENDINGS.get(run.status, run.ending),
+        "text": _ending(run, seconds),
         "steps": int(run.stats["steps"]),
         "log_scale": state.log_scale,
         "branches": len(run.branches),
         "numbers": {"trained": trained_numbers(state, run)},
-        "warnings": _warnings(state, run),
+        "warnings": _warnings(run, is_draft=kind == "draft"),
     }
     sent = {**arrays.of_records(shown), **arrays.of_events(run, MAX_EVENTS)}
     if state.train == "linearised":
@@ -115,7 +114,14 @@ def _result(state: State, stop: Stop, rtol: float, seconds: float, kind: str) ->
     return Result(header, {**sent, **more}, run)
 
 
-def _warnings(state: State, run: Trajectory) -> list[dict[str, Any]]:
+def _ending(run: Trajectory, seconds: float) -> str:
+    if run.status == Status.BUDGET:
+        return f"it needs more than {seconds:g} s and is shown as far as it came"
+    return ENDINGS.get(run.status, run.ending)
+
+
+def _warnings(run: Trajectory, *, is_draft: bool) -> list[dict[str, Any]]:
+    """What the page says beside the picture; that a draft was cut short is no news."""
     found: list[dict[str, Any]] = []
     clash = contradictions(run.data.X, run.data.y)
     if clash:
@@ -124,8 +130,8 @@ def _warnings(state: State, run: Trajectory) -> list[dict[str, Any]]:
             "both, so the loss stays above 0."
         )
         found.append({"text": text, "points": list(clash)})
-    if run.status in (Status.BUDGET, Status.FAILED):
-        text = f"The picture ends early: {ENDINGS.get(run.status, run.ending)}."
+    if run.status in (Status.BUDGET, Status.FAILED) and not is_draft:
+        text = f"The picture ends early: {_ending(run, FULL_SECONDS)}."
         found.append({"text": text, "points": []})
     if len(run.events) > MAX_EVENTS:
         text = f"Only the first {MAX_EVENTS} of {len(run.events)} events are shown."
@@ -263,7 +269,8 @@ def prediction(
     if state.train in ("output", "linearised"):
         return _kernel_limit(state, data, net)
     if not state.is_plain:
-        return {"reason": "The limit theorems here train both layers, at one rate."}, {}
+        reason = "The limit theorems here train both layers of a ReLU network, at one rate."
+        return {"reason": reason + (" Without decay." if state.decay else "")}, {}
     try:
         answer = limits.predict(data, net)
     except InputError as error:

@@ -37,10 +37,14 @@ def tables(state: State) -> dict[str, Any]:
         network = {"a": a.tolist(), "W": W.tolist(), "log_scale": start.log_scale.tolist()}
         if np.any(start.log_scale_out != start.log_scale):
             network["log_scale_out"] = start.log_scale_out.tolist()
+    if state.slope:
+        network["slope"] = state.slope
     loss = {"name": state.loss, **({"factor": state.factor} if state.is_regression else {})}
     engine: dict[str, Any] = {"name": "flow", "train": state.train, "rtol": state.rtol}
     if state.rates != (1.0, 1.0):
         engine["rates"] = list(state.rates)
+    if state.decay:
+        engine["decay"] = state.decay
     stop = state.options()["stop_log_loss"]
     if stop is not None:
         engine["stop_log_loss"] = stop
@@ -137,12 +141,13 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
         "loss": task.loss.name,
         "train": engine.train,
         "rates": engine.rates,
+        "decay": engine.decay,
         "rtol": max(engine.rtol, 1e-12),
         "stop_log_loss": stop,
     }
     if isinstance(task.loss, Square):
         settings["factor"] = task.loss.factor
-    simple = {"init", "width", "log_scale", "directions", "signs", "seed"}
+    simple = {"init", "width", "log_scale", "directions", "signs", "seed", "slope"}
     draws = isinstance(table.get("signs", "random"), str) and "seed" in table
     scale = table.get("log_scale", 0.0)
     known = table.get("init") in ("balanced", "dominated") and not isinstance(scale, list)
@@ -150,7 +155,8 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
         return of_values(task.data, task.net, **settings)
     names = ("init", "width", "directions", "signs", "seed")
     net = Drawn(**{name: table[name] for name in names if name in table})
-    return of_values(task.data, None, net=net, log_scale=float(scale), **settings)
+    settings |= {"log_scale": float(scale), "slope": task.net.slope}
+    return of_values(task.data, None, net=net, **settings)
 
 
 def from_run(run: Trajectory) -> State:
@@ -159,6 +165,7 @@ def from_run(run: Trajectory) -> State:
         "loss": run.loss_function.name,
         "train": str(run.options["train"]),
         "rates": tuple(run.options.get("rates", (1.0, 1.0))),
+        "decay": float(run.options.get("decay", 0.0)),
         "rtol": float(run.options.get("rtol", 1e-8)),
     }
     if isinstance(run.loss_function, Square):

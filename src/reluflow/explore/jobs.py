@@ -99,11 +99,15 @@ def disagreement(one: Trajectory, other: Trajectory) -> float:
 
 def extremal(state: State, run: Trajectory, stop: Stop) -> Part:
     """The network of smallest norm that fits, or of largest margin."""
+    leaky: dict[str, Any] = {"slope": state.slope} if state.slope else {}
+    decay: dict[str, Any] = {}
     if state.is_regression:
-        best: Any = interpolators.min_norm(run.data)
-        title = "smallest norm"
+        if state.decay:
+            decay = {"decay": state.decay, "loss": state.loss_function()}
+        best: Any = interpolators.min_norm(run.data, **decay, **leaky)
+        title = "least loss and decay" if decay else "smallest norm"
     else:
-        best = interpolators.max_margin(run.data)
+        best = interpolators.max_margin(run.data, **leaky)
         title = "largest margin"
     told = {
         "title": title,

@@ -84,6 +84,8 @@ class State(_Part, frozen=True, kw_only=True):
     factor: Literal["1/2n", "1/2", "1/n"] = "1/2n"
     train: Literal["both", "hidden", "output", "linearised"] = "both"
     rates: tuple[Rate, Rate] = (1.0, 1.0)
+    decay: Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)] = 0.0
+    slope: Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)] = 0.0
     rtol: Annotated[float, msgspec.Meta(ge=1e-12, le=1e-2)] = 1e-8
     stop_log_loss: Annotated[float, msgspec.Meta(ge=-1e4, le=0.0)] | None = None
 
@@ -104,8 +106,9 @@ class State(_Part, frozen=True, kw_only=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether both layers are trained at one rate, which limit theorems are about."""
-        return self.train == "both" and self.rates == (1.0, 1.0)
+        """Whether it is plain training of a ReLU network, which limit theorems are about."""
+        plain = self.train == "both" and self.rates == (1.0, 1.0)
+        return plain and self.decay == 0.0 and self.slope == 0.0
 
     def dataset(self) -> Dataset:
         """The points with their labels."""
@@ -134,7 +137,7 @@ class State(_Part, frozen=True, kw_only=True):
             hidden = self.log_scale + np.asarray(added if added is not None else 0.0)
             out = None if added_out is None else self.log_scale + np.asarray(added_out)
             start = Network(net.a, net.W, hidden, log_scale_out=out)
-        return self._turned(start) if self.moves else start
+        return (self._turned(start) if self.moves else start).with_slope(self.slope)
 
     def _turned(self, net: Network) -> Network:
         a, W = mantissas(net)
@@ -155,6 +158,7 @@ class State(_Part, frozen=True, kw_only=True):
             "loss": self.loss_function(),
             "train": self.train,
             "rates": self.rates,
+            "decay": self.decay,
             "rtol": self.rtol,
             "stop_log_loss": stop,
         }
@@ -190,6 +194,11 @@ def check(state: State) -> None:
         raise StateError(
             f"the rate of the {('hidden', 'output')[still]} weights is {state.rates[still]:g}, but "
             f"only the {state.train} weights are trained. Give 1 there."
+        )
+    if state.decay and (state.train != "both" or state.rates != (1.0, 1.0)):
+        raise StateError(
+            f"weight decay is {state.decay:g}; the flow has it for both layers at rates 1 and 1. "
+            "Set it to 0, or train these."
         )
     X, y = np.array(state.X), np.array(state.y)
     if state.line and (X.shape[1] != 2 or np.any(X[:, 1] != 1.0)):
@@ -277,5 +286,6 @@ def of_values(data: Dataset, start: Network | None, **settings: Any) -> State:
         chosen = {
             "net": Given(a=a.tolist(), W=W.tolist(), log_scale=rest, log_scale_out=out),
             "log_scale": common,
+            "slope": start.slope,
         }
     return from_json(to_json(State(**fields, **chosen, **settings)))

@@ -35,10 +35,9 @@ export class App {
     const key = (text, label, onclick) => html("button", { type: "button", class: "small", "aria-label": label, onclick }, text);
     root.classList.add("rfx");
     root.replaceChildren(
-      html("header", {}, html("h1", {}, "reluflow explorer"), html("span", { role: "status", class: "status" }, this.badge),
+      html("header", {}, html("h1", {}, "reluflow explorer"), html("span", { role: "status", class: "status" }, this.badge), this.alert,
         html("span", { class: "tools" }, key("Help", "Help and keys", () => this.help.showModal()),
           key("◐", "Light or dark", () => this.toggleTheme()))),
-      this.alert,
       html("div", { class: "columns" }, this.frozen ? null : this.controls.element,
         html("main", { class: "scenes" }, ...this.scenes.map((scene) => scene.card.element)),
         html("div", { class: "right", role: "complementary", "aria-label": "Numbers and verdicts" }, this.numbers.element)),
@@ -71,10 +70,10 @@ export class App {
     this.change({ loss, y, stop_log_loss: null });
   }
 
-  // a layer that is not trained has the rate 1
+  // a layer that is not trained has the rate 1, and decay is for both
   setTrain(train) {
     const [hidden, output] = this.state.rates;
-    this.change({ train, rates: [train === "output" ? 1 : hidden, train === "hidden" ? 1 : output] });
+    this.change({ train, decay: train === "both" ? this.state.decay : 0, rates: [train === "output" ? 1 : hidden, train === "hidden" ? 1 : output] });
   }
 
   compute(moved) {
@@ -187,15 +186,14 @@ export class App {
     }
     this.slow[header.part] = header;
     this.fresh.add(header.part);
-    const { first } = this.run;
-    if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run.d);
+    if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run);
     if (header.part === "heuristic" && arrays.limit_sign) {
-      this.run.limit = Net.of(arrays, "limit", this.run.d);
+      this.run.limit = Net.of(arrays, "limit", this.run);
       this.run.stairs = arrays;
     }
     if (header.part === "strip") {
       this.slow.stripNets = arrays.strip_sign
-        ? header.scales.map((_, k) => Net.of(arrays, "strip", this.run.d, k, first)) : null;
+        ? header.scales.map((_, k) => Net.of(arrays, "strip", this.run, k)) : null;
       this.slow.stripOf = this.slowOf;
     }
     this.root.dataset.slow = [...this.fresh].join(" ");

@@ -23,6 +23,8 @@ export class Controls {
       (v) => app.setTrain(v));
     const rate = (text, k) => this.number(text, { min: 0, max: 1e6, step: 0.1 },
       (x) => x > 0 && app.change({ rates: app.state.rates.map((old, i) => (i === k ? x : old)) }));
+    this.decay = this.number("weight decay", { min: 0, step: 0.001 }, (x) => app.change({ decay: x }));
+    this.slope = this.number("leaky slope", { min: 0, max: 0.99, step: 0.05 }, (x) => app.change({ slope: x }));
     this.rates = [rate("rate, hidden", 0), rate("rate, output", 1)];
     this.rtol = this.choice("tolerance", ["1e-2", "1e-4", "1e-6", "1e-8", "1e-10"].map((t) => [t, t]), (v) => app.change({ rtol: Number(v) }));
     this.points = html("div", { class: "points", tabindex: 0, role: "group", "aria-label": "Points as numbers" });
@@ -45,7 +47,7 @@ export class Controls {
           key("Undo turns", () => app.change({ moves: [] }))),
         html("details", {}, html("summary", {}, "how it is drawn"), this.init, this.directions, this.signs)),
       group("Training", this.loss, this.factor, html("div", { class: "pair" }, this.train, this.rtol),
-        html("div", { class: "pair" }, ...this.rates)),
+        html("div", { class: "pair" }, ...this.rates), html("div", { class: "pair" }, this.slope, this.decay)),
       group("Points", this.points,
         html("div", { class: "row" }, key("Add point", () => app.addPoint()), key("Delete point", () => app.removePoint())),
         html("details", {}, html("summary", {}, "own data"), this.own,
@@ -99,6 +101,8 @@ export class Controls {
       put(field.input, state.rates[k]);
       field.hidden = state.train === ["output", "hidden"][k];
     });
+    for (const name of ["decay", "slope"]) put(this[name].input, state[name]);
+    this.decay.hidden = state.train !== "both";
     this.factor.hidden = state.loss !== "square";
     this.drawPoints(state);
     this.pins.replaceChildren(...this.app.ghosts.map((ghost) => html("li", {},

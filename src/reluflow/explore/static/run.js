@@ -21,16 +21,16 @@ export function decodeFrame(buffer) {
 
 // a network: unit directions u (m * d), logs of norms and of output weights, signs
 export class Net {
-  constructor(u, logW, logA, sign, d) {
-    Object.assign(this, { u, logW, logA, sign, d, m: sign.length });
+  constructor(u, logW, logA, sign, d, slope) {
+    Object.assign(this, { u, logW, logA, sign, d, slope, m: sign.length });
     this.weight = new Float64Array(this.m);
     for (let j = 0; j < this.m; j += 1) {
       this.weight[j] = sign[j] * Math.exp(Math.min(logW[j] + logA[j], 300));
     }
   }
 
-  // start: the network at which another is linearised, whose vectors come with it
-  static of(arrays, prefix, d, k = null, start = null) {
+  // a network that belongs to a run; one that is linearised is so at the start of the run
+  static of(arrays, prefix, { d, first, slope }, k = null) {
     const sign = arrays[`${prefix}_sign`];
     if (!sign) return null;
     const m = sign.shape[sign.shape.length - 1];
@@ -38,8 +38,8 @@ export class Net {
       const array = arrays[`${prefix}_${name}`];
       return k === null ? array : array.subarray(k * step, (k + 1) * step);
     };
-    const net = new Net(cut("u", m * d), cut("log_w", m), cut("log_a", m), cut("sign", m), d);
-    return arrays[`${prefix}_tangent`] ? new Tangent(net, start, cut("tangent", m * d)) : net;
+    const net = new Net(cut("u", m * d), cut("log_w", m), cut("log_a", m), cut("sign", m), d, slope);
+    return arrays[`${prefix}_tangent`] ? new Tangent(net, first, cut("tangent", m * d)) : net;
   }
 
   value(x) {
@@ -47,7 +47,7 @@ export class Net {
     for (let j = 0; j < this.m; j += 1) {
       let z = 0;
       for (let i = 0; i < this.d; i += 1) z += this.u[j * this.d + i] * x[i];
-      if (z > 0) sum += this.weight[j] * z;
+      sum += this.weight[j] * (z > 0 ? z : this.slope * z);
     }
     return sum;
   }
@@ -85,7 +85,7 @@ export class Net {
 // A network linearised at its start: it is on where the start is, with vectors e (m * d) of its own.
 export class Tangent extends Net {
   constructor(net, start, e) {
-    super(net.u, net.logW, net.logA, net.sign, net.d);
+    super(net.u, net.logW, net.logA, net.sign, net.d, net.slope);
     Object.assign(this, { start, e });
   }
 
@@ -98,7 +98,7 @@ export class Tangent extends Net {
         z += this.start.u[j * this.d + i] * x[i];
         y += this.e[j * this.d + i] * x[i];
       }
-      if (z > 0) sum += y;
+      sum += z > 0 ? y : this.slope * y;
     }
     return sum;
   }
@@ -131,9 +131,10 @@ export class Run {
     Object.assign(this, { header, arrays, state });
     [this.count, this.m, this.d] = arrays.u.shape;
     this.n = state.X.length;
+    this.slope = state.slope || 0;
     this.logT = arrays.log_t;
     this.first = arrays.tangent ? this.netOf(0) : null; // where the network is linearised
-    this.limit = Net.of(arrays, "limit", this.d, null, this.first);
+    this.limit = Net.of(arrays, "limit", this);
     this.events = this.readEvents();
   }
 
@@ -189,7 +190,7 @@ export class Run {
     const share = s - k;
     const part = (name, step, at) => arrays[name].subarray(at * step, (at + 1) * step);
     const sign = part("sign", m, k);
-    if (share === 0) return new Net(part("u", m * d, k), part("log_w", m, k), part("log_a", m, k), sign, d);
+    if (share === 0) return new Net(part("u", m * d, k), part("log_w", m, k), part("log_a", m, k), sign, d, this.slope);
     const mix = (name, step) => {
       const [p, q] = [part(name, step, k), part(name, step, k + 1)];
       return Float64Array.from(p, (x, i) =>
@@ -202,7 +203,7 @@ export class Run {
       size = Math.sqrt(size) || 1;
       for (let i = 0; i < d; i += 1) u[j * d + i] /= size;
     }
-    return new Net(u, mix("log_w", m), mix("log_a", m), sign, d);
+    return new Net(u, mix("log_w", m), mix("log_a", m), sign, d, this.slope);
   }
 
   get final() { return this.netAt(this.count - 1); }
