@@ -1,7 +1,7 @@
-"""In what a run departs from plain training: gradient flow or descent of a network on all points.
+"""In what a run departs from plain training: gradient flow or descent of a ReLU network.
 
-Theorems, limits and pages of papers are about plain training, of both layers or of the hidden one.
-They ask here, and say the sentence instead of an answer about another kind of run.
+Theorems, limits and pages of papers are about plain training, of both layers or of the hidden one,
+on all points. They ask here, and say the sentence instead of an answer about another kind of run.
 """
 
 from __future__ import annotations
@@ -22,6 +22,12 @@ def departure(run: Trajectory) -> str:
     >>> departure(rf.descend(data, net, lr=0.1, steps=3, momentum=0.9, decay=0.01))
     'momentum 0.9, weight decay 0.01'
     """
+    leaky = f"a leaky activation of slope {run.net.slope:g}" if run.net.slope else ""
+    return ", ".join(filter(None, [leaky, of_steps(run)]))
+
+
+def of_steps(run: Trajectory) -> str:
+    """`departure` in what moves the weights, whatever the activation of the network."""
     options = run.options
     found = []
     if options.get("train") in ("output", "linearised"):

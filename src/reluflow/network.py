@@ -336,7 +336,7 @@ def activation_slope(slope: Any) -> float:
     return abs(number(slope, "slope", at_least=0.0, below=1.0))  # -0.0 is 0
 
 
-def no_slope(net: Any, what: str, hint: str = "Use a network with slope 0.") -> None:
+def no_slope(net: Any, what: str, hint: str = "Use net.with_slope(0).") -> None:
     """Refuse a leaky network where only ReLU has a meaning; ``what`` begins the sentence."""
     if isinstance(net, Network) and net.slope:
         raise InputError(
@@ -353,6 +353,11 @@ def activation(z: Array, slope: float) -> Array:
     array([-0.5,  3. ])
     """
     return np.asarray(np.maximum(z, slope * z) if slope else np.maximum(z, 0.0))
+
+
+def gates(active: Any, slope: float) -> Array:
+    """What a neuron passes on: 1 on the points it is active on, the slope elsewhere."""
+    return np.where(active, 1.0, slope)
 
 
 def row_norms(W: Array) -> Array:

@@ -14,8 +14,12 @@ ROUNDS = 60
 EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def peaks(X, lam):
-    """Upper bound on ``|lam . relu(X w)|`` over unit w, and the directions of the patterns' peaks.
+def bent(t, slope):
+    return np.where(t > 0, t, slope * t)
+
+
+def peaks(X, lam, slope=0.0):
+    """Upper bound on ``|lam . phi(X w)|`` over unit w, and the directions of the patterns' peaks.
 
     On the cone of a pattern the sum is linear, and largest along the projection of its gradient;
     any non-negative multipliers of the cone's sides bound it from above.
@@ -24,9 +28,9 @@ def peaks(X, lam):
     for signs in product([1.0, -1.0], repeat=len(X)):
         inward = np.array(signs)[:, None] * X
         for sign in (1.0, -1.0):
-            slope = sign * (lam * (np.array(signs) > 0)) @ X
-            mu = nnls(inward.T, -slope, maxiter=1000)[0]
-            peak = slope + mu @ inward
+            gradient = sign * (lam * np.where(np.array(signs) > 0, 1.0, slope)) @ X
+            mu = nnls(inward.T, -gradient, maxiter=1000)[0]
+            peak = gradient + mu @ inward
             size = np.sqrt(peak @ peak)
             top = max(top, size)
             if size > 1e-9:
@@ -34,7 +38,23 @@ def peaks(X, lam):
     return top, np.array(found).reshape(-1, X.shape[1])
 
 
-def margin_bounds(X, y):
+def fit_bounds(X, y, slope=0.0):
+    """Bounds on the least squared norm of a network that fits; ``_exchange`` starts rich enough."""
+
+    def solve(table):
+        answer = linprog(
+            np.ones(table.shape[1]), A_eq=table, b_eq=y, method="highs-ds", options=EXACT
+        )
+        assert answer.status == 0
+        return np.maximum(answer.x, 0.0), answer.eqlin.marginals
+
+    lower, upper = _exchange(
+        X, solve, lambda weights, _: weights.sum(), lambda lam, top: lam @ y / top, slope
+    )
+    return 2 * lower, 2 * upper
+
+
+def margin_bounds(X, y, slope=0.0):
     """Bounds on the least squared norm of a network with margins at least 1."""
 
     def solve(table):
@@ -52,11 +72,11 @@ def margin_bounds(X, y):
         lowest = (y * outputs).min()
         return weights.sum() / lowest if lowest > 0 else np.inf
 
-    lower, upper = _exchange(X, solve, value, lambda lam, top: np.abs(lam).sum() / top)
+    lower, upper = _exchange(X, solve, value, lambda lam, top: np.abs(lam).sum() / top, slope)
     return 2 * lower, 2 * upper
 
 
-def decay_bounds(X, y, decay, kappa):
+def decay_bounds(X, y, decay, kappa, slope=0.0):
     """Bounds on the least ``kappa/2 |h - y|^2 + decay/2 |theta|^2``."""
     soft = decay / kappa
 
@@ -83,24 +103,24 @@ def decay_bounds(X, y, decay, kappa):
         best = min(lam @ y / (soft * lam @ lam), 1 / top) if lam @ y > 0 else 0.0
         return best * (lam @ y) - soft * best**2 * (lam @ lam) / 2
 
-    lower, upper = _exchange(X, solve, value, bound)
+    lower, upper = _exchange(X, solve, value, bound, slope)
     return decay * lower, decay * upper
 
 
-def _exchange(X, solve, value, bound):
+def _exchange(X, solve, value, bound, slope):
     rng = np.random.default_rng(0)
     directions = np.concatenate([X, -X, rng.normal(size=(60 * len(X), X.shape[1]))])
     directions /= np.linalg.norm(directions, axis=1)[:, None]
     lower, upper = 0.0, np.inf
     for _ in range(ROUNDS):
-        features = np.maximum(X @ directions.T, 0.0)
+        features = bent(X @ directions.T, slope)
         table = np.concatenate([features, -features], axis=1)
         weights, lam = solve(table)
         upper = min(upper, value(weights, table @ weights))
-        top, found = peaks(X, lam)
+        top, found = peaks(X, lam, slope)
         lower = max(lower, bound(lam, top))
         if upper - lower <= 1e-10 * upper:
             break
-        high = np.abs(np.maximum(found @ X.T, 0.0) @ lam) > 1.0
+        high = np.abs(bent(found @ X.T, slope) @ lam) > 1.0
         directions = np.unique(np.concatenate([directions, found[high]]), axis=0)
     return lower, upper

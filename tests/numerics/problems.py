@@ -27,19 +27,31 @@ class Small:
     loss: str
     t_end: float
     hidden: bool = False
+    decay: float = 0.0
+    slope: float = 0.0
 
     def reference(self):
         """The 40-digit solution at the end time."""
-        start = Reference(self.X, self.y, self.a, self.W, loss=self.loss, hidden=self.hidden)
+        start = Reference(
+            self.X,
+            self.y,
+            self.a,
+            self.W,
+            loss=self.loss,
+            hidden=self.hidden,
+            decay=self.decay,
+            slope=self.slope,
+        )
         return start.run(self.t_end)
 
     def flow(self, **options):
         """The engine's run to the end time."""
         return rf.flow(
             rf.Dataset(self.X, self.y),
-            rf.Network(self.a, self.W),
+            rf.Network(self.a, self.W, slope=self.slope),
             loss=LOSSES[self.loss],
             train="hidden" if self.hidden else "both",
+            decay=self.decay,
             **{"t_end": self.t_end, **options},
         )
 

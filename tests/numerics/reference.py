@@ -6,7 +6,8 @@ chosen by enumeration. With the modes fixed the flow is polynomial in the weight
     h_i = sum_j a_j (w_j.x_i) over active pairs,  g_j = M_j c,  a_j' = w_j.g_j,   w_j' = a_j g_j,
 
 ``M_j`` (d, n) the map from forces to the pull on neuron j (active points, and the projection where
-it slides). The forces are polynomial in the outputs (square loss) or obey
+it slides). Inactive points count ``slope`` times (leaky ReLU), and with weight ``decay`` mu all
+weights lose mu times themselves. The forces are polynomial in the outputs (square loss) or obey
 
     c_i' = -c_i q_i' (exponential),   c_i' = -c_i (1 - n |c_i|) q_i' (logistic),   q_i = y_i h_i,
 
@@ -61,6 +62,8 @@ class Reference:
     loss: str = "square"
     kappa: float | None = None
     hidden: bool = False
+    decay: float = 0.0
+    slope: float = 0.0
     t: Fraction = Fraction(0)
     events: list = field(default_factory=list)
 
@@ -72,6 +75,7 @@ class Reference:
             [sum(p * q for p, q in zip(u, v, strict=True)) for v in self.exact_X]
             for u in self.exact_X
         ]
+        self.leak = Fraction(self.slope)
         self.k = Fraction(1, self.n) if self.kappa is None else Fraction(self.kappa)
         self.fX = fixed(self.X.ravel().tolist()).reshape(self.n, self.d)
         self.fa = fixed(np.asarray(self.a, dtype=float).tolist())
@@ -94,8 +98,16 @@ class Reference:
 
     def outputs(self):
         """Outputs (n,) in fixed point."""
-        terms = np.where(self.mode == 1, (self.fa[:, None] * self._z()) >> BITS, 0)
-        return terms.sum(axis=0)
+        terms = (self.fa[:, None] * self._z()) >> BITS
+        weak = (fixed(self.leak) * terms) >> BITS
+        return np.choose(self.mode, [weak, terms, 0 * terms]).sum(axis=0)
+
+    def _counts(self, j, i):
+        """How much of point i neuron j sees, if it does not slide there."""
+        return (self.leak, Fraction(1), Fraction(0))[self.mode[j, i]]
+
+    def _is_dead(self, j):
+        return self.leak == 0 and not (self.mode[j] == 1).any()
 
     def forces(self):
         """Forces (n,) in fixed point."""
@@ -114,15 +126,15 @@ class Reference:
     def _pull_map(self, j):
         """Exact ``(M_j, lift)``: g_j = M_j c, and rho_S = lift c on the sliding points."""
         on = np.flatnonzero(self.mode[j] == 2).tolist()
-        weights = [[Fraction(int(i == k and self.mode[j, i] == 1)) for k in range(self.n)]
+        weights = [[self._counts(j, i) * int(i == k) for k in range(self.n)]
                    for i in range(self.n)]  # fmt: skip
-        if not (self.mode[j] == 1).any():
+        if self._is_dead(j):
             return [[Fraction(0)] * self.n for _ in range(self.d)], {}
         if on:
             own = [[self.exact_gram[p][q] for q in on] for p in on]
             for k in range(self.n):
-                if self.mode[j, k] == 1:
-                    rhs = [-self.exact_gram[p][k] for p in on]
+                if self.mode[j, k] < 2:
+                    rhs = [-self.exact_gram[p][k] * self._counts(j, k) for p in on]
                     for p, value in zip(on, _solve(own, rhs), strict=True):
                         weights[p][k] = value
         M = [[sum(self.exact_X[i][q] * weights[i][k] for i in range(self.n))
@@ -148,13 +160,16 @@ class Reference:
             maps.append(np.array([[fixed(v) for v in row] for row in M], dtype=object))
             lifts.append({i: fixed(list(row)) for i, row in lift.items()})
         start = self.forces()
-        y = fixed(self.y.tolist())
+        y, decay, leak = fixed(self.y.tolist()), fixed(self.decay), fixed(self.leak)
         for k in range(N + 1):
             z[k] = (w[k] @ self.fX.T) >> BITS
             for j in range(m):
                 for i in range(n):
+                    part = (a[: k + 1, j] @ z[k::-1, j, i]) >> BITS
                     if self.mode[j, i] == 1:
-                        h[k, i] += (a[: k + 1, j] @ z[k::-1, j, i]) >> BITS
+                        h[k, i] += part
+                    elif self.mode[j, i] == 0:
+                        h[k, i] += (leak * part) >> BITS
             c[k] = start if k == 0 else self._next_force(k, c, h, y)
             for j in range(m):
                 g[k, j] = (maps[j] @ c[k]) >> BITS
@@ -165,10 +180,9 @@ class Reference:
                 for q in range(d):
                     if not self.hidden:
                         slope += w[: k + 1, j, q] @ g[k::-1, j, q]
-                    w[k + 1, j, q] = (
-                        ((a[: k + 1, j] @ g[k::-1, j, q]) >> BITS) * unit // (ONE * (k + 1))
-                    )
-                a[k + 1, j] = (slope >> BITS) * unit // (ONE * (k + 1))
+                    part = (a[: k + 1, j] @ g[k::-1, j, q] - decay * w[k, j, q]) >> BITS
+                    w[k + 1, j, q] = part * unit // (ONE * (k + 1))
+                a[k + 1, j] = ((slope - decay * a[k, j]) >> BITS) * unit // (ONE * (k + 1))
         return a, w, z, c, lifts
 
     def _next_force(self, k, c, h, y):
@@ -222,7 +236,7 @@ class Reference:
         """Earliest ``(time, [(kind, j, i)])`` in the step; several if at the same instant."""
         found = []
         for j in range(self.m):
-            if not (self.mode[j] == 1).any():
+            if self._is_dead(j):
                 continue
             if not self.hidden and self.fa[j] != 0:
                 found.append((first_root(a[:, j], tau), ("flip", j, -1)))
@@ -231,7 +245,8 @@ class Reference:
                     found.append((first_root(z[:, j, i], tau, self.on[j, i]), ("plane", j, i)))
             for i, lift in lifts[j].items():
                 rho = (c @ lift) >> BITS
-                found.append((first_root(rho, tau), ("theta0", j, i)))
+                weak = (fixed(self.leak) * c[:, i]) >> BITS
+                found.append((first_root(rho - weak, tau), ("theta0", j, i)))
                 found.append((first_root(c[:, i] - rho, tau), ("theta1", j, i)))
         found = [(time, what) for time, what in found if time is not None]
         if not found:
@@ -270,7 +285,8 @@ class Reference:
         self.events.append((float(self.t), j, -1, "flip"))
         self.fa[j] = 0
         for i in np.flatnonzero(self.mode[j] == 2):
-            self.mode[j, i] = int(float(real(lifts[i]) @ c) / c[i] > 0.5)
+            theta = (float(real(lifts[i]) @ c) / c[i] - self.slope) / (1.0 - self.slope)
+            self.mode[j, i] = int(theta > 0.5)
 
     def _project(self, j, points):
         rows = [[Fraction(v) for v in self.exact_X[i]] for i in points]
@@ -306,9 +322,9 @@ class Reference:
         """The box rule on attracting planes, by enumeration of its faces."""
         base = np.zeros(self.d)
         for i in range(self.n):
-            if self.mode[j, i] == 1 and i not in held:
-                base += c[i] * self.X[i]
-        theta = box_by_enumeration(base, c[held], self.X[held])
+            seen = self.slope if i in held else float(self._counts(j, i))
+            base += seen * c[i] * self.X[i]
+        theta = box_by_enumeration(base, (1.0 - self.slope) * c[held], self.X[held])
         for i, value in zip(held, theta, strict=True):
             if 0.0 < value < 1.0:
                 self.mode[j, i] = 2
@@ -316,7 +332,7 @@ class Reference:
                 self.mode[j, i] = int(value)
 
     def _log(self, j, before):
-        if not (self.mode[j] == 1).any():
+        if self._is_dead(j):
             self.mode[j] = 0
         t = float(self.t)
         for i in np.flatnonzero(before != self.mode[j]):
@@ -325,7 +341,7 @@ class Reference:
                 self.events.append((t, j, int(i), "release"))
             name = {0: "deactivate", 1: "activate", 2: "slide"}[int(new)]
             self.events.append((t, j, int(i), name))
-        if (before == 1).any() and not self.mode[j].any():
+        if (before == 1).any() and self._is_dead(j):
             self.events.append((t, j, -1, "die"))
 
     # ------------------------------------------------------------------ results

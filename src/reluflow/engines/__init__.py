@@ -20,7 +20,7 @@ from reluflow.engines.options import explained
 from reluflow.engines.practice import Batch, Batches, batch_of
 from reluflow.engines.rates import LossBased
 from reluflow.losses import Loss, named
-from reluflow.network import Network, no_slope
+from reluflow.network import Network
 
 if TYPE_CHECKING:
     from reluflow.trajectory import Trajectory
@@ -114,7 +114,6 @@ def descend(
     """
     from reluflow.engines import descent
 
-    no_slope(net, "rf.descend")
     return descent.descend(
         data,
         net,

@@ -120,14 +120,15 @@ def descend(
     if rule.practice is not None:
         options |= rule.practice.to_options()
     if math.isinf(limit):
-        if rule.hidden and rule.is_plain and isinstance(rule.loss, Square):
+        if rule.hidden and rule.is_plain and isinstance(rule.loss, Square) and not net.slope:
             wishes = descent_frozen.Wishes(stop, record, seconds, is_shown(progress), earlier)
             return descent_frozen.descend(data, net, rule, options, wishes)
         if math.isnan(stop) and max_seconds is None:
+            leaky = f" of a leaky network (slope {net.slope:g})" if net.slope else ""
             raise InputError(
-                f'`steps` is infinite with train="{train}" and the {loss.name} loss: no limit can '
-                "be certified there, so the run would not end. Give `steps`, `stop_loss` or "
-                "`max_seconds`."
+                f'`steps` is infinite with train="{train}" and the {loss.name} loss{leaky}: no '
+                "limit can be certified there, so the run would not end. Give `steps`, "
+                "`stop_loss` or `max_seconds`."
             )
         limit = LARGEST
     form = make_form(data, net, rule)

@@ -40,7 +40,7 @@ class BatchForm:
             self._start = split(net)
         else:
             self._start = (*plain_weights(net), np.zeros(net.width, np.int64))
-        self._problem = _problem(data, rule, practice)
+        self._problem = _problem(data, net, rule, practice)
         self._has_velocity = practice.momentum > 0.0
         self.restart()
         self.state_bytes = 8 * net.width * (2 * net.d + 6)
@@ -119,7 +119,7 @@ def drawn(data: Dataset, practice: Practice, step: int) -> tuple[NDArray[np.int6
     return work.points[:count].copy(), labels
 
 
-def _problem(data: Dataset, rule: Rule, practice: Practice) -> kernel.Problem:
+def _problem(data: Dataset, net: Network, rule: Rule, practice: Practice) -> kernel.Problem:
     fields = rule.for_kernel(data.n)
     del fields["keys"]
     return kernel.Problem(
@@ -127,6 +127,7 @@ def _problem(data: Dataset, rule: Rule, practice: Practice) -> kernel.Problem:
         y=data.y.copy(),
         moves_hidden=rule.train != "output",
         moves_output=rule.train != "hidden",
+        slope=net.slope,
         **fields,
         **_draws(data, practice),
     )

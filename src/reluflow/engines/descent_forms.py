@@ -127,6 +127,7 @@ class WeightForm:
             y=data.y.copy(),
             inverse_lengths=1.0 / row_norms(X),
             hidden=rule.hidden,
+            slope=net.slope,
             **rule.for_kernel(data.n),
         )
         self.restart()
@@ -180,6 +181,7 @@ class GramForm:
             y=data.y.copy(),
             a=self.a.copy(),
             start=np.ascontiguousarray(self._W @ data.X.T),
+            slope=net.slope,
             **rule.for_kernel(data.n),
         )
         self.restart()

@@ -70,7 +70,8 @@ def model_of(data: Dataset, net: Network, kind: str, rates: Sequence[float]) -> 
             f"the network takes {net.d} inputs but the points have {data.d}. Make them agree."
         )
     a, W = plain_weights(net)
-    return LinearModel(data, Network(a, W), kind, (float(rates[0]), float(rates[1])))
+    start = Network(a, W, slope=net.slope)
+    return LinearModel(data, start, kind, (float(rates[0]), float(rates[1])))
 
 
 def flow(

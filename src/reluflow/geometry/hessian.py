@@ -18,7 +18,7 @@ from reluflow.geometry.kernel import checked_pattern
 from reluflow.geometry.normal import check_network
 from reluflow.geometry.piece_hessian import PieceHessian, extremes
 from reluflow.losses import Loss, named
-from reluflow.network import Network, row_norms
+from reluflow.network import Network, gates, row_norms
 
 NEAR = 1e-6
 
@@ -129,7 +129,8 @@ def hessian_spectrum(
     chosen = named(loss)
     chosen.check_labels(data.y)
     unscaled = check_network(net).preactivations(data.X).T
-    on = unscaled > 0.0 if active is None else checked_pattern(active, net.width, data.n)
+    active = unscaled > 0.0 if active is None else checked_pattern(active, net.width, data.n)
+    on = gates(active, net.slope)
     outputs = net.predict(data.X)
     hessian = PieceHessian(
         X=data.X,

@@ -1,7 +1,10 @@
 r"""The tangent kernel: the matrix by which residuals decay while no neuron changes its pattern.
 
-.. math:: K_{ik} = \kappa \sum_{j \text{ active on } i, k}
+.. math:: K_{ik} = \kappa \sum_j s_{ij} s_{kj}
           \left[ (w_j \cdot x_i)(w_j \cdot x_k) + a_j^2 \, x_i \cdot x_k \right]
+
+with :math:`s_{ij} = 1` where neuron j is active on point i and the slope of the activation (0 for
+ReLU) elsewhere.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.geometry.normal import check_network, normal_form
 from reluflow.losses import Loss, Square
-from reluflow.network import Network, row_norms
+from reluflow.network import Network, gates, row_norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +96,11 @@ def tangent_kernel(
     norms = row_norms(net.mantissa.W)
     hidden = np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)
     on = z > 0.0 if active is None else checked_pattern(active, net.width, data.n).T
-    gated = on * form.outputs
+    passed = gates(on, net.slope)
+    gated = passed * form.outputs
     unit = data.gram * (gated @ gated.T)
     if train == "both":
-        inner = np.where(on, z, 0.0) * hidden
+        inner = passed * z * hidden
         unit = unit + inner @ inner.T
     kappa = loss.kappa(data.n) if isinstance(loss, Square) else 1.0 / data.n
     unit = kappa * 0.5 * (unit + unit.T)

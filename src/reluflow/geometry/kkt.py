@@ -9,8 +9,8 @@ Scaled so that :math:`\min_i q_i = 1`, a network is an (epsilon, delta)-KKT poin
           \lambda_i (q_i - 1) \le \delta \quad \text{for all } i .
 
 Neurons own disjoint variables, so Clarke's set is a product of segments
-:math:`h_{ij} = y_i (a_j s_{ij} x_i, \mathrm{relu}(w_j \cdot x_i))` with :math:`s_{ij}` anywhere in
-[0, 1] where :math:`w_j \cdot x_i = 0`.
+:math:`h_{ij} = y_i (a_j s_{ij} x_i, \varphi(w_j \cdot x_i))` with :math:`s_{ij}` anywhere in
+[0, 1] where :math:`w_j \cdot x_i = 0`; with a leaky activation, from its slope to 1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reluflow.errors import InputError
 from reluflow.geometry.margins import margin
 from reluflow.geometry.nonnegative import nnls
 from reluflow.geometry.normal import normal_form
-from reluflow.network import Network, row_norms
+from reluflow.network import Network, activation, gates, row_norms
 
 _ROUNDS = 500
 
@@ -66,11 +66,12 @@ class _Problem:
     W: Array
     a: Array
     active: Array
-    gates: NDArray[np.bool_]
+    gates: Array
     ambiguous: NDArray[np.bool_]
     slack: Array
+    slope: float
 
-    def column(self, i: int, gates: NDArray[np.bool_]) -> Array:
+    def column(self, i: int, gates: Array) -> Array:
         """A vertex of Clarke's set of ``q_i``, with the slackness row of point i."""
         hidden = np.outer(self.y[i] * self.a * gates, self.X[i])
         rows = np.zeros(len(self.y))
@@ -81,12 +82,12 @@ class _Problem:
     def target(self) -> Array:
         return np.concatenate([np.column_stack([self.W, self.a]).ravel(), np.zeros(len(self.y))])
 
-    def best_gates(self, residual: Array) -> NDArray[np.bool_]:
+    def best_gates(self, residual: Array) -> Array:
         """For each point the vertex that lowers the residual most: each gate by its own sign."""
         m, d = self.W.shape
         hidden = residual[: m * (d + 1)].reshape(m, d + 1)[:, :d]
         pull = (self.X @ hidden.T) * np.outer(self.y, self.a)
-        return np.where(self.ambiguous, pull > 0, self.gates)
+        return np.where(self.ambiguous, gates(pull > 0, self.slope), self.gates)
 
 
 def kkt(data: Dataset, net: Network, *, tol: float = 1e-9, slackness_weight: float = 10.0) -> KKT:
@@ -161,7 +162,8 @@ def _scaled(data: Dataset, net: Network, tol: float, weight: float) -> tuple[_Pr
     z = net.preactivations(data.X)
     # pre-activations of the unit network, with the signs the network itself gives
     unit = z * np.divide(form.hidden, norms, out=np.zeros_like(norms), where=norms > 0)
-    q = data.y * (np.maximum(unit, 0.0) @ a)
+    passed = activation(unit, net.slope)
+    q = data.y * (passed @ a)
     lowest = int(np.argmin(q))
     if gamma <= 0.0 or q[lowest] <= 0.0:
         raise InputError(
@@ -177,10 +179,11 @@ def _scaled(data: Dataset, net: Network, tol: float, weight: float) -> tuple[_Pr
         y=data.y,
         W=W / root,
         a=a / root,
-        active=np.maximum(unit, 0.0) / root,
-        gates=z > 0,
+        active=passed / root,
+        gates=gates(z > 0, net.slope),
         ambiguous=ambiguous & (a != 0.0),
         slack=weight * (margins - 1.0),
+        slope=net.slope,
     )
     return problem, margins
 
@@ -218,5 +221,5 @@ def _multipliers(problem: _Problem) -> tuple[Array, Array]:
     for owner, gate, share in zip(owners, gates, x, strict=True):
         mixed[owner] += share * gate
     positive = multipliers[:, None] > 0
-    activations = np.divide(mixed, multipliers[:, None], out=1.0 * problem.gates, where=positive)
+    activations = np.divide(mixed, multipliers[:, None], out=problem.gates.copy(), where=positive)
     return multipliers, activations

@@ -2,12 +2,12 @@ r"""Models that are linear in what is trained: fixed features at the start of a 
 
 .. math:: h(x) = h_0(x) + \phi(x) \cdot (\theta - \theta_0)
 
-Two kinds. ``output``: the hidden layer stays, :math:`\phi = \mathrm{relu}(W_0 x)`, and the model is
-the network itself. ``linearised``: the tangent of the network at its start, with the features
-:math:`(\mathrm{relu}(w_j \cdot x),\; a_j 1[w_j \cdot x > 0]\, x)_j`; its outputs are not those of a
-network with the weights :math:`\theta`. Layers may learn at rates of their own: with features
-multiplied by the roots of the rates, the flow is the plain one of :math:`z`,
-:math:`\theta = \theta_0 + \sqrt{rate}\, z`.
+Two kinds. ``output``: the hidden layer stays, :math:`\phi = \varphi(W_0 x)` with the activation
+:math:`\varphi`, and the model is the network itself. ``linearised``: the tangent of the network at
+its start, with the features :math:`(\varphi(w_j \cdot x),\; a_j \varphi'(w_j \cdot x)\, x)_j`; its
+outputs are not those of a network with the weights :math:`\theta`. Layers may learn at rates of
+their own: with features multiplied by the roots of the rates, the flow is the plain one of
+:math:`z`, :math:`\theta = \theta_0 + \sqrt{rate}\, z`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
-from reluflow.network import Network
+from reluflow.network import Network, activation, gates
 
 LARGEST_BYTES = 2**30
 EPS = float(np.finfo(float).eps)
@@ -62,17 +62,17 @@ class LinearModel:
         """Features of points (n, d), multiplied by the roots of the rates: (n, p)."""
         z = X @ self.net.W.T
         hidden, output = np.sqrt(self.rates)
-        outer = output * np.maximum(z, 0.0)
+        outer = output * activation(z, self.net.slope)
         if self.kind == "output":
             return np.asarray(outer)
-        gates = hidden * (z > 0.0) * self.net.a  # (n, m)
-        inner = gates[:, :, None] * X[:, None, :]
+        factors = hidden * gates(z > 0.0, self.net.slope) * self.net.a  # (n, m)
+        inner = factors[:, :, None] * X[:, None, :]
         return np.concatenate([outer, inner.reshape(len(X), -1)], axis=1)
 
     @cached_property
     def start_outputs(self) -> Array:
         """Outputs of the start on the data."""
-        return np.asarray(np.maximum(self.data.X @ self.net.W.T, 0.0) @ self.net.a)
+        return np.asarray(activation(self.data.X @ self.net.W.T, self.net.slope) @ self.net.a)
 
     @cached_property
     def spectrum(self) -> Spectrum:
@@ -94,7 +94,7 @@ class LinearModel:
         a, W = self.net.a + output * z[:m], self.net.W
         if self.kind == "linearised":
             W = W + hidden * z[m:].reshape(W.shape)
-        return Network(a, W)
+        return Network(a, W, slope=self.net.slope)
 
     def modes(self, at: Network) -> Array:
         """The displacement of weights in the modes: the inverse of ``network(V @ zeta)``."""
@@ -107,9 +107,10 @@ class LinearModel:
     def predict(self, X: Array, at: Network) -> Array:
         """Outputs of the model, not of the network, at points (n, d) with the weights ``at``."""
         z = X @ self.net.W.T
-        h = np.maximum(z, 0.0) @ at.a
+        h = activation(z, self.net.slope) @ at.a
         if self.kind == "linearised":
-            h = h + ((z > 0.0) * self.net.a * (X @ (at.W - self.net.W).T)).sum(axis=1)
+            passed = gates(z > 0.0, self.net.slope) * self.net.a
+            h = h + (passed * (X @ (at.W - self.net.W).T)).sum(axis=1)
         return np.asarray(h)
 
 
@@ -147,7 +148,8 @@ class Fit:
     def _terms(self) -> Array:
         """The size of the terms that the outputs of the start are sums of."""
         net = self.model.net
-        return np.asarray(np.maximum(self.model.data.X @ net.W.T, 0.0) @ np.abs(net.a))
+        z = self.model.data.X @ net.W.T
+        return np.asarray(np.abs(activation(z, net.slope)) @ np.abs(net.a))
 
     @cached_property
     def rates(self) -> Array:

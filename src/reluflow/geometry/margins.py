@@ -16,7 +16,7 @@ from reluflow.dataset import Dataset
 from reluflow.errors import InputError
 from reluflow.geometry.normal import NormalForm, check_network, normal_form
 from reluflow.losses import Exponential, Logistic, logsumexp
-from reluflow.network import Network, row_norms
+from reluflow.network import Network, activation, row_norms
 
 
 def margin(data: Dataset, net: Network) -> float:
@@ -108,7 +108,7 @@ def relative_margins(data: Dataset, net: Network, form: NormalForm) -> Array:
     """Margins ``q_i`` (n,) divided by ``exp(form.log_factor)``; labels are checked."""
     Exponential().check_labels(data.y)
     norms = row_norms(net.mantissa.W)
-    z = np.maximum(net.preactivations(data.X), 0.0)
+    z = activation(net.preactivations(data.X), net.slope)
     weights = np.divide(form.weights, norms, out=np.zeros_like(norms), where=norms > 0)
     return np.asarray(data.y * (z @ weights))
 

@@ -1,6 +1,6 @@
 r"""The scales of a network, taken out: what every measurement is computed on.
 
-.. math:: h(x) = e^{\phi} \sum_j c_j \, \mathrm{relu}(u_j \cdot x), \quad |u_j| = 1
+.. math:: h(x) = e^{\phi} \sum_j c_j \, \varphi(u_j \cdot x), \quad |u_j| = 1
 
 Late in training weights are large, at the start they may be ``exp(-1e6)``. Differences of log
 scales are formed before anything is exponentiated, so a measurement loses nothing to the size of

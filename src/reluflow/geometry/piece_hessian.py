@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
 
@@ -35,10 +34,10 @@ class PieceHessian:
         Points.
     a, z : (m,), (m, n) arrays
         Output weights and pre-activations.
-    on : (m, n) array of bool
-        The pattern.
+    on : (m, n) array
+        The numbers ``s_ij``: 1 where a neuron is active, elsewhere the slope of the activation.
     pull : (m, d) array
-        Sums of ``c_i x_i`` over the active points of each neuron.
+        Sums of ``s_ij c_i x_i`` for each neuron.
     bend : (n,) array
         The numbers ``b_i``.
     held : dict
@@ -48,7 +47,7 @@ class PieceHessian:
     X: Array
     a: Array
     z: Array
-    on: NDArray[np.bool_]
+    on: Array
     pull: Array
     bend: Array
     held: dict[int, Array] = field(default_factory=dict)

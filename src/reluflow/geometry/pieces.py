@@ -5,7 +5,10 @@ slope jump :math:`d_j = a_j |w_j|`, whichever way they face:
 
 .. math:: h(x) = k + \sum_j d_j \, \mathrm{relu}(\pm (x - t_j)) .
 
-Neurons with :math:`w_j = 0` add the constant :math:`a_j \mathrm{relu}(b_j)`.
+Neurons with :math:`w_j = 0` add the constant :math:`a_j \mathrm{relu}(b_j)`. A leaky neuron of
+slope :math:`\alpha` is two such terms,
+:math:`\varphi(z) = \mathrm{relu}(z) - \alpha\, \mathrm{relu}(-z)`: they bend at the same place,
+together by :math:`(1 - \alpha)\, d_j`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array, number
 from reluflow.errors import InputError
 from reluflow.geometry.normal import check_network, normal_form
-from reluflow.network import Network
+from reluflow.network import Network, activation
 
 _BLOCK = 1 << 20
 
@@ -31,9 +34,10 @@ class Line:
     Attributes
     ----------
     kinks, jumps, sides : (k,) arrays
-        Position, normalised slope jump and direction (+-1) of each bending neuron, by position.
+        Position, normalised slope jump and direction (+-1) of each term, by position; a bending
+        neuron has one, a leaky one two.
     neurons : (k,) array of int
-        Which neurons they are.
+        Whose terms they are.
     constant : float
         The sum of the constant neurons.
     log_factor : float
@@ -83,13 +87,18 @@ def line(net: Network, name: str = "net") -> Line:
     jumps = form.weights * np.abs(net.directions[:, 0])
     # a kink beyond the range of floats is a constant for every float x
     bends = np.isfinite(kinks) & (w != 0.0) & (jumps != 0.0)
-    constants = form.weights * np.maximum(net.directions[:, 1], 0.0)
+    constants = form.weights * activation(net.directions[:, 1], net.slope)
     neurons = np.flatnonzero(bends)
     neurons = neurons[np.argsort(kinks[neurons], kind="stable")]
+    factors, sides = np.ones(len(neurons)), np.sign(w[neurons])
+    if net.slope:  # the other sides of leaky neurons
+        factors = np.tile([1.0, -net.slope], len(neurons))
+        sides = np.repeat(sides, 2) * np.tile([1.0, -1.0], len(neurons))
+        neurons = np.repeat(neurons, 2)
     return Line(
         kinks=kinks[neurons],
-        jumps=jumps[neurons],
-        sides=np.sign(w[neurons]),
+        jumps=factors * jumps[neurons],
+        sides=sides,
         neurons=neurons,
         constant=math.fsum(constants[~bends]),
         log_factor=form.log_factor,
@@ -161,7 +170,7 @@ def kinks(net: Network, tol_x: float = 1e-9, tol_jump: float = 1e-9) -> Kinks:
     number(tol_x, "tol_x", at_least=0.0, below=1.0)
     number(tol_jump, "tol_jump", at_least=0.0, below=1.0)
     function = line(net)
-    total = function.total_jump
+    total = function.total_jump * ((1.0 - net.slope) / (1.0 + net.slope))  # of neurons, not terms
     found: list[tuple[float, float, NDArray[np.intp]]] = []
     discarded = 0.0
     for start, end in _clusters(function.kinks, tol_x):
@@ -171,7 +180,7 @@ def kinks(net: Network, tol_x: float = 1e-9, tol_jump: float = 1e-9) -> Kinks:
             discarded = max(discarded, abs(relative))
             continue
         position = _position(function.kinks[start:end], jumps)
-        found.append((position, relative, np.sort(function.neurons[start:end])))
+        found.append((position, relative, np.unique(function.neurons[start:end])))
     relative_jumps = np.array([relative for _, relative, _ in found])
     with np.errstate(over="ignore", under="ignore"):
         jumps = relative_jumps * (np.exp(function.log_factor) * total)

@@ -10,12 +10,14 @@ slides) is held by a part :math:`\vartheta_i` of that push. Off the plane the lo
 first order like :math:`|a_j c_i| (\max(0, s_i) - \vartheta_i s_i)` with :math:`s_i = x_i \cdot v`
 for a step :math:`v`, on both sides if :math:`0 < \vartheta_i < 1`; what is left to test is the
 Hessian along the plane. With :math:`\vartheta_i` 0 or 1 it rises on one side only, and the other
-side is the piece to test.
+side is the piece to test. For a leaky network :math:`\vartheta_i` lies between its slope and 1, and
+no neuron is dead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.geometry.piece_hessian import PieceHessian, extremes
 from reluflow.losses import Loss, Square, named
-from reluflow.network import Network
+from reluflow.network import Network, activation, gates
 
 FITTED = 1e-9  # of the labels' size
 AT_REST = 1e-6  # gradient, as a share of its largest terms
@@ -100,36 +102,37 @@ def stationary_point(
     by Lanczos beyond. Those within 1e-8 of the largest count as zero.
     """
     chosen = named(loss)
-    a, W = net.a, net.W
+    a, W, slope = net.a, net.W, net.slope
     z = W @ data.X.T
     on = z > 0.0 if active is None else np.asarray(active, dtype=bool)
-    h = a @ np.where(on, z, 0.0)
+    h = a @ (gates(on, slope) * z)
     c = chosen.forces(h, data.y)
     size = float(np.abs(data.y).max())
     if isinstance(chosen, Square) and np.abs(data.y - h).max() <= FITTED * max(size, 1e-300):
         return StationaryPoint("fit", np.nan, 0.0, True, "every point is fitted: a global minimum")
     left = np.abs(c) > FITTED * np.abs(c).max()
-    if not on.any() and not _zero_neuron(data, a, W, c):
+    if not (on.any() or slope) and not _zero_neuron(data, net, c):
         words = "no neuron is active on any point: the network is dead"
         return StationaryPoint("dead", np.nan, 0.0, True, words)
     near = _on_planes(data, W, z, left)
     rests = near & np.less(np.outer(a, c), 0.0)
-    pull, between, on = _pulls(data.X, on & ~rests, rests, c)
-    gradient = _gradient(data.X, a, z, on | between, c, pull)
+    pull, between, on = _pulls(data.X, on & ~rests, rests, c, slope)
+    gradient = _gradient(data.X, a, z, gates(on | between, slope), c, pull)
     if gradient > AT_REST:
         words = f"the gradient is not zero ({gradient:.1g} of its largest): training has not ended"
         return StationaryPoint("moving", np.nan, gradient, True, words)
-    if _zero_neuron(data, a, W, c):
+    if _zero_neuron(data, net, c):
         words = "a neuron at zero could grow and lower the loss: a saddle"
         return StationaryPoint("saddle", np.nan, gradient, True, words)
-    if _way_across(near, on, a, c):
+    dead = np.logical_not(on.any(axis=1, keepdims=True) | (slope > 0.0))
+    if _way_across(near & ~dead, on, a, c):
         words = "a neuron on the plane of a point would lower the loss beyond it: a saddle"
         return StationaryPoint("saddle", np.nan, gradient, True, words)
     bend = chosen.curvatures(h, data.y)
-    curvature, whole = _curvature(data.X, a, z, on, between, pull, bend)
-    dead = np.logical_not(on.any(axis=1, keepdims=True))
+    piece = _Piece(data.X, a, z, gates(on, slope), ~dead[:, 0], pull, bend)
+    curvature, whole = _curvature(piece, between)
     if curvature < -CURVED and not (between == rests).all():  # is there a way along the planes?
-        along, _ = _curvature(data.X, a, z, on, rests, pull, bend)
+        along, _ = _curvature(piece, rests)
         between = rests if along < -CURVED else between
     return _judged(
         curvature,
@@ -173,7 +176,7 @@ def _judged(
 
 
 def _pulls(
-    X: Array, on: NDArray[np.bool_], rests: NDArray[np.bool_], c: Array
+    X: Array, on: NDArray[np.bool_], rests: NDArray[np.bool_], c: Array, slope: float = 0.0
 ) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
     """The least pull on each neuron that parts of the resting points can leave, (m, d).
 
@@ -182,32 +185,38 @@ def _pulls(
     """
     from scipy.optimize import lsq_linear
 
-    pull, between, pattern = (on * c) @ X, np.zeros_like(rests), on.copy()
-    for j in np.flatnonzero(rests.any(axis=1) & on.any(axis=1)):
+    passed = np.where(rests, 0.0, gates(on, slope))
+    pull, between, pattern = (passed * c) @ X, np.zeros_like(rests), on.copy()
+    for j in np.flatnonzero(rests.any(axis=1) & (on.any(axis=1) | (slope > 0.0))):
         points = np.flatnonzero(rests[j])
         pushes = (c[points, None] * X[points]).T
-        share = lsq_linear(pushes, -pull[j], bounds=(0.0, 1.0), method="bvls").x
+        share = lsq_linear(pushes, -pull[j], bounds=(slope, 1.0), method="bvls").x
         pull[j] += pushes @ share
-        between[j, points] = (share > HELD) & (share < 1.0 - HELD)
+        between[j, points] = (share > slope + HELD) & (share < 1.0 - HELD)
         pattern[j, points] = share >= 1.0 - HELD
     return pull, between, pattern
 
 
-def _gradient(X: Array, a: Array, z: Array, on: NDArray[np.bool_], c: Array, pull: Array) -> float:
-    """Norm of the gradient over what it would be if every point pulled as the worst one does."""
+def _gradient(X: Array, a: Array, z: Array, on: Array, c: Array, pull: Array) -> float:
+    """Norm of the gradient over what it would be if every point pulled as the worst one does.
+
+    ``on`` (m, n) is 1 where a neuron is active and the slope of the activation elsewhere.
+    """
     found = np.hypot(np.linalg.norm(a[:, None] * pull), np.linalg.norm((on * z) @ c))
     reach = np.abs(a) * (on @ np.linalg.norm(X, axis=1))
-    terms = np.abs(c).max() * np.hypot(np.linalg.norm(reach), np.linalg.norm((on * z).sum(axis=1)))
+    terms = np.abs(c).max() * np.hypot(
+        np.linalg.norm(reach), np.linalg.norm((on * np.abs(z)).sum(axis=1))
+    )
     return float(found / terms) if terms > 0.0 else 0.0
 
 
-def _zero_neuron(data: Dataset, a: Array, W: Array, c: Array) -> bool:
+def _zero_neuron(data: Dataset, net: Network, c: Array) -> bool:
     """Whether a neuron is zero and some direction would pull it."""
-    if not ((a == 0.0) & ~W.any(axis=1)).any():
+    if not ((net.a == 0.0) & ~net.W.any(axis=1)).any():
         return False
     trial = np.concatenate([data.X, -data.X, [data.X.T @ c, -data.X.T @ c]])
-    pulls = np.maximum(trial @ data.X.T, 0.0)
-    size = pulls @ np.abs(c)
+    pulls = activation(trial @ data.X.T, net.slope)
+    size = np.abs(pulls) @ np.abs(c)
     return bool(np.any(np.abs(pulls @ c) > 1e-9 * np.maximum(size, 1e-300)))
 
 
@@ -220,26 +229,32 @@ def _on_planes(data: Dataset, W: Array, z: Array, left: NDArray[np.bool_]) -> ND
 def _way_across(near: NDArray[np.bool_], on: NDArray[np.bool_], a: Array, c: Array) -> bool:
     """Whether a neuron on one such plane, not active there, would be pulled further beyond it.
 
-    Dead neurons are left out: they often stop on the plane they died at, and nothing moves them.
+    Dead neurons are left out of ``near``: they often stop on the plane they died at, and nothing
+    moves them.
     """
-    alone = near & ((near.sum(axis=1) == 1) & on.any(axis=1))[:, None]
+    alone = near & (near.sum(axis=1) == 1)[:, None]
     return bool((alone & ~on & (a[:, None] * c > 0.0)).any())
 
 
-def _curvature(
-    X: Array,
-    a: Array,
-    z: Array,
-    on: NDArray[np.bool_],
-    between: NDArray[np.bool_],
-    pull: Array,
-    bend: Array,
-) -> tuple[float, bool]:
+class _Piece(NamedTuple):
+    """What the Hessian needs; ``on`` as in `PieceHessian`, ``live`` (m,) are the neurons in it."""
+
+    X: Array
+    a: Array
+    z: Array
+    on: Array
+    live: NDArray[np.bool_]
+    pull: Array
+    bend: Array
+
+
+def _curvature(piece: _Piece, between: NDArray[np.bool_]) -> tuple[float, bool]:
     """Smallest eigenvalue of the Hessian over its largest, and whether none can be smaller.
 
     Steps across the planes on which neurons rest count as nothing.
     """
-    live = np.flatnonzero(on.any(axis=1))
+    X, a, z, on, alive, pull, bend = piece
+    live = np.flatnonzero(alive)
     held = {
         place: np.linalg.qr(X[between[j]].T)[0] for place, j in enumerate(live) if between[j].any()
     }

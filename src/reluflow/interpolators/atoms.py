@@ -1,14 +1,15 @@
 r"""The problems of `target` over chosen activation patterns, as one second-order cone program.
 
-.. math:: \min \sum_k |w_k| \quad\text{s.t.}\quad \sum_k s_k D_k U w_k = z,\;
+.. math:: \min \sum_k |w_k| \quad\text{s.t.}\quad \sum_k s_k \Theta_k U w_k = z,\;
           (2 D_k - I)\, U w_k \ge 0
 
+with :math:`\Theta_k = D_k` for ReLU, and :math:`D_k + \alpha (I - D_k)` for slope :math:`\alpha`
 (and likewise for outputs at least z; for outputs near z with
-:math:`\sum_k s_k D_k U w_k + \sqrt{c} \circ e = z` and :math:`\frac12 |e|^2` added).
+:math:`\sum_k s_k \Theta_k U w_k + \sqrt{c} \circ e = z` and :math:`\frac12 |e|^2` added).
 Column k is a pattern :math:`D_k` with a sign :math:`s_k`. A balanced neuron costs
 :math:`a^2 + |w|^2 = 2|a w|`, so the squared norm of the network is twice the objective. The dual
 vector of the interpolation constraints satisfies
-:math:`s_k \sum_i D_{ki} \lambda_i u_i \cdot w \le |w|` on the cone of each column.
+:math:`s_k \sum_i \Theta_{ki} \lambda_i u_i \cdot w \le |w|` on the cone of each column.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from reluflow.checks import Array
 from reluflow.interpolators.cone_program import Cones, block_diagonal, solve
 from reluflow.interpolators.patterns import Patterns
 from reluflow.interpolators.target import AtLeast, Near, Target
+from reluflow.network import gates
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def solve_columns(
     K, n = patterns.shape
     r = U.shape[1]
     # variables of column k: t_k, then w_k
-    fit = (patterns * signs[:, None])[:, :, None] * U  # (K, n, r)
+    fit = (gates(patterns, target.slope) * signs[:, None])[:, :, None] * U  # (K, n, r)
     inside = -np.where(patterns, 1.0, -1.0)[:, :, None] * U
     pad = np.zeros((K, n, 1))
     outputs = np.concatenate([pad, fit], axis=2).transpose(1, 0, 2).reshape(n, K * (r + 1))

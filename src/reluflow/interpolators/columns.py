@@ -1,7 +1,7 @@
 r"""Which activation patterns enter the program of `atoms`: all of them, or those that matter.
 
 Column generation solves the program over some patterns, asks for directions that violate its
-dual, :math:`\pm\sum_i \lambda_i \mathrm{relu}(u_i \cdot w) > |w|`, and adds their patterns.
+dual, :math:`\pm\sum_i \lambda_i \varphi(u_i \cdot w) > |w|`, and adds their patterns.
 Columns that are not used, or share their solution with a neighbour, are dropped on the way:
 interior-point methods lose digits on cones whose solution is the tip or a common face.
 """
@@ -54,15 +54,17 @@ def generate_columns(U: Array, target: Target) -> Iterator[Round]:
     """
     rng = np.random.default_rng(0)  # starts of the local search: any choice is valid
     small = 2 * chamber_bound(*U.shape) * (sum(U.shape) + 1) <= _ALL_AT_ONCE
-    columns, signs = _both_signs(all_patterns(U)) if small else _first_columns(U, target.z, rng)
+    columns, signs = (
+        _both_signs(all_patterns(U), target) if small else _first_columns(U, target, rng)
+    )
     answer = solve_columns(U, target, columns, signs)
     if answer.status not in _USABLE:
         return
-    atoms, idle, lowest, highest = Atoms(answer.W, signs), 0, np.inf, 0.0
+    atoms, idle, lowest, highest = Atoms(answer.W, signs, target.slope), 0, np.inf, 0.0
     cost = target.cost(U, atoms)
     pool: list[Column] = []
     for k in range(_ROUNDS):
-        fresh, top = _violated(U, answer, rng)
+        fresh, top = _violated(U, answer, rng, target.slope)
         bound = target.bound(answer.lam, top)
         yield Round(atoms, answer.lam, answer.status, 1.0 - bound / cost)
         cheaper = cost < lowest * (1 - 1e-12)
@@ -78,12 +80,12 @@ def generate_columns(U: Array, target: Target) -> Iterator[Round]:
             answer = solve_columns(U, target, columns, signs, atoms.cost)
         if idle >= 4 or answer.status not in _USABLE:
             return
-        atoms = Atoms(answer.W, signs)
+        atoms = Atoms(answer.W, signs, target.slope)
         cost = target.cost(U, atoms)
 
 
-def _both_signs(rows: Patterns) -> tuple[Patterns, Array]:
-    useful = rows[rows.any(axis=1)]
+def _both_signs(rows: Patterns, target: Target) -> tuple[Patterns, Array]:
+    useful = rows if target.slope else rows[rows.any(axis=1)]
     return np.concatenate([useful, useful]), np.repeat([1.0, -1.0], len(useful))
 
 
@@ -99,7 +101,7 @@ def _with(U: Array, atoms: Atoms, fresh: list[Column]) -> tuple[Patterns, Array]
 
 
 def _violated(
-    U: Array, answer: AtomicSolution, rng: np.random.Generator
+    U: Array, answer: AtomicSolution, rng: np.random.Generator, slope: float
 ) -> tuple[list[Column], float]:
     """Patterns of violated directions, with both choices on boundaries; largest sum met."""
     threshold = 1.0 + _VIOLATION
@@ -108,16 +110,16 @@ def _violated(
     rows, top = [], 1.0
     for sign in (1.0, -1.0):
         lam = sign * answer.lam
-        found = ascend(U, lam, probes, threshold)
-        if relu_sum(U, lam, found).max(initial=0.0) < 1.0 + _NEARLY:
-            found = np.concatenate([violators(U, lam, threshold), found])
-        top = max(top, float(relu_sum(U, lam, found).max(initial=0.0)))
+        found = ascend(U, lam, probes, threshold, slope=slope)
+        if relu_sum(U, lam, found, slope).max(initial=0.0) < 1.0 + _NEARLY:
+            found = np.concatenate([violators(U, lam, threshold, slope), found])
+        top = max(top, float(relu_sum(U, lam, found, slope).max(initial=0.0)))
         for w in found[:_ADDED]:
             rows += [(pattern_of(U, w, boundary=side), sign) for side in (False, True)]
     return rows, top
 
 
-def _first_columns(U: Array, z: Array, rng: np.random.Generator) -> tuple[Patterns, Array]:
+def _first_columns(U: Array, target: Target, rng: np.random.Generator) -> tuple[Patterns, Array]:
     r"""Columns that can fit any consistent labels.
 
     Independent points: the points of each label sign alone. In general: for each point a
@@ -125,9 +127,9 @@ def _first_columns(U: Array, z: Array, rng: np.random.Generator) -> tuple[Patter
     :math:`h_{v+\epsilon u_i} + h_{v-\epsilon u_i} - 2h_v` is non-zero on the line of
     :math:`u_i` only; opposite patterns of one direction add the linear functions.
     """
-    n, r = U.shape
+    (n, r), z = U.shape, target.z
     if n == r:
-        return _both_signs(np.array([z > 0, z < 0, np.ones(n, dtype=bool)]))
+        return _both_signs(np.array([z > 0, z < 0, np.ones(n, dtype=bool)]), target)
     v = rng.normal(size=(n, r))
     v -= np.einsum("ij,ij->i", v, U)[:, None] * U
     products = v @ U.T
@@ -136,4 +138,4 @@ def _first_columns(U: Array, z: Array, rng: np.random.Generator) -> tuple[Patter
     above = np.where(on, toward, products > 0)
     below = np.where(on, ~toward, products > 0)
     rows = np.concatenate([above, below, ~above[:1], [z > 0, z < 0]])
-    return _both_signs(np.unique(rows, axis=0))
+    return _both_signs(np.unique(rows, axis=0), target)

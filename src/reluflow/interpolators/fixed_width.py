@@ -2,8 +2,8 @@ r"""The margin problem for networks of a given width: a search over the patterns
 
 Once every neuron has a pattern and a sign (a column of `atoms`), the problem is convex; only the
 choice of at most m columns is not. Any dual vector bounds all choices at once: with
-:math:`t_k(\lambda)` the largest of :math:`s_k \sum_{i \in D_k} \lambda_i\,u_i \cdot w` over unit w
-in the cone of column k, no network of columns S costs less than
+:math:`t_k(\lambda)` the largest of :math:`s_k \sum_i \Theta_{ki} \lambda_i\,u_i \cdot w` over unit
+w in the cone of column k, no network of columns S costs less than
 :math:`\lambda \cdot z / \max_{k \in S} t_k(\lambda)`. So the choice of the smallest bound is
 solved, its dual vector bounds the others, and most are never looked at.
 """
@@ -24,6 +24,7 @@ from reluflow.interpolators.optimum import GAP
 from reluflow.interpolators.patterns import Patterns, all_patterns, enumerable
 from reluflow.interpolators.polish import Atoms
 from reluflow.interpolators.target import AtLeast
+from reluflow.network import gates
 
 _MOST = 300_000
 _TINY = 1e-12  # a column whose sums are below this share of the dual vector has none
@@ -55,7 +56,7 @@ def best_of_width(U: Array, target: AtLeast, width: int, lam: Array) -> FixedWid
     duals = [lam]
     while True:
         for dual in duals:
-            tops = _tops(U, patterns, signs, dual)
+            tops = _tops(U, gates(patterns, target.slope), patterns, signs, dual)
             along = float(dual @ target.z)
             if along > 0.0:
                 bounds = np.maximum(bounds, along / tops[choices].max(axis=1, initial=_TINY))
@@ -78,7 +79,7 @@ def _solved(
     answer = solve_columns(U, target, patterns, signs)
     lam = np.nan_to_num(answer.lam)
     lam = np.where(lam * target.z > 0, lam, 0.0)
-    rough = Atoms(np.nan_to_num(answer.W), signs)
+    rough = Atoms(np.nan_to_num(answer.W), signs, target.slope)
     separates = answer.status in ("solved", "almost_solved") and lam.any()
     if not separates or rough.cost > value * (1 + 1e-6):
         return target.best(U, [rough]), [lam]
@@ -87,20 +88,26 @@ def _solved(
 
 
 def _columns(U: Array, target: AtLeast) -> tuple[Patterns, Array]:
-    """Patterns and signs that can help: active on a point of their own sign."""
+    """Patterns and signs that can help some point."""
     if not enumerable(U):
         raise InputError(
             f"{len(U)} points in {U.shape[1]} dimensions have more activation patterns than can be "
             "listed. A given width needs them all. Ask without `width`: that bound holds for all."
         )
     rows = all_patterns(U)
-    useful = {sign: rows[(rows & (sign * target.z > 0)).any(axis=1)] for sign in (1.0, -1.0)}
+    useful = {sign: rows[_helped(rows, sign, target).any(axis=1)] for sign in (1.0, -1.0)}
     signs = np.repeat([1.0, -1.0], [len(useful[1.0]), len(useful[-1.0])])
     return np.concatenate([useful[1.0], useful[-1.0]]), signs
 
 
+def _helped(patterns: Patterns, sign: Array | float, target: AtLeast) -> NDArray[np.bool_]:
+    """Which points a column can help: active on those of its sign, leaking on the others."""
+    own = sign * target.z > 0
+    return np.asarray(patterns & own | (~patterns & ~own if target.slope else False))
+
+
 def _choices(patterns: Patterns, signs: Array, target: AtLeast, width: int) -> NDArray[np.intp]:
-    """Sets of columns, one a row, that reach every point by a column of its own sign."""
+    """Sets of columns, one a row, of which every point is helped by one."""
     m = min(width, len(patterns))
     count = comb(len(patterns), m)
     if count > _MOST:
@@ -109,20 +116,20 @@ def _choices(patterns: Patterns, signs: Array, target: AtLeast, width: int) -> N
             f"most {_MOST} are searched. Ask without `width`: that bound holds for all."
         )
     rows = np.array(list(combinations(range(len(patterns)), m)), dtype=np.intp).reshape(-1, m)
-    right = patterns & (signs[:, None] * target.z > 0)
+    right = _helped(patterns, signs[:, None], target)
     reached = np.zeros((len(rows), len(target.z)), dtype=bool)
     for column in rows.T:
         reached |= right[column]
     return rows[reached.all(axis=1)]
 
 
-def _tops(U: Array, patterns: Patterns, signs: Array, lam: Array) -> Array:
+def _tops(U: Array, passed: Array, patterns: Patterns, signs: Array, lam: Array) -> Array:
     """For each column an upper bound on its largest sum over unit vectors of its cone."""
     from scipy.optimize import nnls
 
     tops = np.empty(len(patterns))
     for k, (row, sign) in enumerate(zip(patterns, signs, strict=True)):
-        slope = sign * (lam * row) @ U
+        slope = sign * (lam * passed[k]) @ U
         inward = np.where(row, 1.0, -1.0)[:, None] * U
         # the projection on the cone: slope plus the inward normals of the sides it leaves by
         peak = slope + np.maximum(nnls(inward.T, -slope, maxiter=50 * len(U))[0], 0.0) @ inward

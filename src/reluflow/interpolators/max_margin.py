@@ -1,13 +1,13 @@
-r"""Global maximum margin of two-layer ReLU classifiers, any width.
+r"""Global maximum margin of two-layer classifiers, any width.
 
 .. math:: \min \tfrac12|\theta|^2 \quad\text{s.t.}\quad
-          y_i \sum_j a_j\,\mathrm{relu}(w_j \cdot x_i) \ge 1, \qquad y_i = \pm 1
+          y_i \sum_j a_j\,\varphi(w_j \cdot x_i) \ge 1, \qquad y_i = \pm 1
 
-Balanced neurons turn it into a convex problem over activation patterns, as in `min_norm`: the
-margins are inequalities on its outputs. Its dual is
+with :math:`\varphi` the ReLU, or a leaky one. Balanced neurons turn it into a convex problem over
+activation patterns, as in `min_norm`: the margins are inequalities on its outputs. Its dual is
 
 .. math:: \max_{\lambda \ge 0}\; 2\sum_i \lambda_i \quad\text{s.t.}\quad
-          \Bigl|\sum_i \lambda_i y_i\,\mathrm{relu}(x_i \cdot w)\Bigr| \le |w| \;\text{ for all } w.
+          \Bigl|\sum_i \lambda_i y_i\,\varphi(x_i \cdot w)\Bigr| \le |w| \;\text{ for all } w.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reluflow.interpolators.optimum import GAP, balanced_network, optimum, prove
 from reluflow.interpolators.polish import Atoms, reduce_count
 from reluflow.interpolators.rays import Rays, margin_rays, too_close
 from reluflow.interpolators.target import AtLeast
-from reluflow.network import Network, row_norms
+from reluflow.network import Network, activation_slope, row_norms
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class MaxMargin:
 
 
 @interrupts.deferred()
-def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
+def max_margin(data: Dataset, *, width: int | None = None, slope: float = 0.0) -> MaxMargin:
     r"""Network with the largest normalised margin, of any width or of a given one.
 
     Parameters
@@ -83,6 +83,9 @@ def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
         linearly separable; otherwise no network separates and the message names them.
     width : int, optional
         Neurons at most; None for any number.
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`: the largest margin of all
+        networks with this slope.
 
     Returns
     -------
@@ -111,18 +114,19 @@ def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
     Numerics
     --------
     On the line, rows ``(x, 1)``, a sparse program with O(n) entries: 0.3 s for n = 500 and a few
-    label changes. Elsewhere all patterns in one cone program while that is small, column generation
-    beyond; Newton's method on the points of the support polishes the answer, and the gap is
-    typically 1e-14. The value is recomputed from the network's own outputs. The lower bound is
-    checked on every pattern of the points of one label while these can be listed (up to 16
-    independent points a label, 100 in three dimensions), beyond by a relaxation. Different labels
-    within 1e-6 in direction, and points whose norms differ by more than six orders of magnitude,
-    are beyond what floats certify; the gap is told.
+    label changes. Elsewhere, and with a slope, all patterns in one cone program while that is
+    small, column generation beyond; Newton's method on the points of the support polishes the
+    answer, and the gap is typically 1e-14. The value is recomputed from the network's own outputs.
+    The lower bound is checked on every pattern of the points of one label while these can be listed
+    (up to 16 independent points a label, 100 in three dimensions), beyond by a relaxation (with a
+    slope a looser one). Different labels within 1e-6 in direction, and points whose norms differ by
+    more than six orders of magnitude, are beyond what floats certify; the gap is told.
     """
+    slope = activation_slope(slope)
     if width is not None:
-        return _of_width(data, whole(width, "width"))
-    if not is_line(data):
-        return _by_patterns(data)
+        return _of_width(data, whole(width, "width"), slope)
+    if slope or not is_line(data):
+        return _by_patterns(data, slope)
     found = line_margin(data)
     root = np.sqrt(row_norms(found.atoms.W))
     network = Network(found.atoms.signs * root, found.atoms.W / root[:, None], bias=data.bias)
@@ -131,10 +135,10 @@ def max_margin(data: Dataset, *, width: int | None = None) -> MaxMargin:
     return _result(network, multipliers, True, found.status)
 
 
-def _by_patterns(data: Dataset) -> MaxMargin:
+def _by_patterns(data: Dataset, slope: float = 0.0) -> MaxMargin:
     """The general solver, for rows of any form."""
     problem = margin_rays(data)
-    target = AtLeast(problem.z)
+    target = AtLeast(problem.z, slope=slope)
     best = optimum(problem.U, target)
     if best is None or best.residual > 0.5:
         raise InputError(too_close(problem))
@@ -147,9 +151,9 @@ def _by_patterns(data: Dataset) -> MaxMargin:
     return _result(network, multipliers, best.is_exhaustive, best.status)
 
 
-def _of_width(data: Dataset, width: int) -> MaxMargin:
+def _of_width(data: Dataset, width: int, slope: float) -> MaxMargin:
     """The optimum of any width if it is narrow enough, else the search over patterns."""
-    free = max_margin(data)
+    free = max_margin(data, slope=slope)
     if free.network.width <= width:
         return free
     problem = margin_rays(data)
@@ -158,7 +162,7 @@ def _of_width(data: Dataset, width: int) -> MaxMargin:
         network = _with_margin_one(data, problem, few)
         return _result(network, free.multipliers, free.is_exhaustive, free.solver_status)
     lam = (data.y * free.multipliers)[problem.first] * problem.norms
-    found = best_of_width(problem.U, AtLeast(problem.z), width, lam)
+    found = best_of_width(problem.U, AtLeast(problem.z, slope=slope), width, lam)
     if found.atoms is None:
         raise InputError(
             f"no network of width {width} separates these points, by a search over all activation "
@@ -176,13 +180,14 @@ def _of_width(data: Dataset, width: int) -> MaxMargin:
 def _vectors(network: Network, problem: Rays) -> Atoms:
     """The balanced network as vectors in coordinates of the problem."""
     vectors = np.abs(network.a)[:, None] * (network.W @ problem.basis.T) / problem.scale
-    return Atoms(vectors, network.signs)
+    return Atoms(vectors, network.signs, network.slope)
 
 
 def _with_margin_one(data: Dataset, problem: Rays, atoms: Atoms) -> Network:
     network = balanced_network(atoms, problem).with_bias(data.bias)
     lowest = float((data.y * network.predict(data.X)).min())
-    return Network(network.a / np.sqrt(lowest), network.W / np.sqrt(lowest), bias=data.bias)
+    a, W = network.a / np.sqrt(lowest), network.W / np.sqrt(lowest)
+    return Network(a, W, bias=data.bias, slope=network.slope)
 
 
 def _result(network: Network, multipliers: Array, exhaustive: bool, status: str) -> MaxMargin:

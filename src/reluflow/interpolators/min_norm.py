@@ -1,13 +1,13 @@
 r"""Minimum-norm interpolation by networks of any width, with a certificate.
 
 .. math:: \min |\theta|^2 = \sum_j a_j^2 + |w_j|^2 \quad\text{s.t.}\quad
-          \sum_j a_j\,\mathrm{relu}(w_j \cdot x_i) = y_i
+          \sum_j a_j\,\varphi(w_j \cdot x_i) = y_i
 
-Balanced neurons turn it into a convex problem over activation patterns (Pilanci & Ergen, ICML
-2020), whose dual is
+with :math:`\varphi` the ReLU, or a leaky one. Balanced neurons turn it into a convex problem over
+activation patterns (Pilanci & Ergen, ICML 2020), whose dual is
 
 .. math:: \max_\lambda\; 2\,\lambda \cdot y \quad\text{s.t.}\quad
-          \Bigl|\sum_i \lambda_i\,\mathrm{relu}(x_i \cdot w)\Bigr| \le |w| \;\text{ for all } w.
+          \Bigl|\sum_i \lambda_i\,\varphi(x_i \cdot w)\Bigr| \le |w| \;\text{ for all } w.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from reluflow.interpolators.rays import Rays, rays, too_close
 from reluflow.interpolators.regularised import regularised
 from reluflow.interpolators.target import Exactly
 from reluflow.losses import Loss, Square, named
-from reluflow.network import Network
+from reluflow.network import Network, activation_slope
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class MinNorm:
     certified : bool
         Whether the bounds agree to 1e-7 (relative) and, without decay, the network fits to 1e-9.
     dual : (n,) array
-        Dual vector whose ReLU sums are at most ``|w|``, with decay at most ``decay |w|``; the bound
-        can be checked from it alone.
+        Dual vector whose sums of activations are at most ``|w|``, with decay at most
+        ``decay |w|``; the bound can be checked from it alone.
     residual : float
         Largest ``|h(x_i) - y_i|``.
     is_exhaustive : bool
@@ -76,7 +76,9 @@ class MinNorm:
 
 
 @interrupts.deferred()
-def min_norm(data: Dataset, *, decay: float | None = None, loss: Loss | str = "square") -> MinNorm:
+def min_norm(
+    data: Dataset, *, decay: float | None = None, loss: Loss | str = "square", slope: float = 0.0
+) -> MinNorm:
     r"""Network of smallest squared norm, over all widths, that fits the data exactly.
 
     With ``decay`` the network of smallest loss plus weight decay instead,
@@ -97,6 +99,9 @@ def min_norm(data: Dataset, *, decay: float | None = None, loss: Loss | str = "s
     loss : Loss or str
         The square loss and its factor, ``Square("1/2n")`` by default (:math:`\kappa = 1/n`); it
         matters with decay only.
+    slope : float
+        Slope of the activation below zero, as in `reluflow.Network`: the least of all networks with
+        this slope.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def min_norm(data: Dataset, *, decay: float | None = None, loss: Loss | str = "s
     Notes
     -----
     The dual with decay maximises :math:`\nu \cdot y - |\nu|^2/(2\kappa)` over
-    :math:`|\sum_i \nu_i \mathrm{relu}(x_i \cdot w)| \le \mu |w|`; at the optimum
+    :math:`|\sum_i \nu_i \varphi(x_i \cdot w)| \le \mu |w|`; at the optimum
     :math:`\nu_i = \kappa (y_i - h(x_i))`. Strong decay, from the largest such sum of
     :math:`\kappa y` on, leaves the zero network. Both programs are those of Pilanci and Ergen (ICML
     2020); a network of fixed width reaches them if it has as many neurons as ``network``.
@@ -138,22 +143,24 @@ def min_norm(data: Dataset, *, decay: float | None = None, loss: Loss | str = "s
             f"`loss` is {chosen.name!r}; the least norm is that of square losses. Pass a factor as "
             "losses.Square(...); for classification use max_margin."
         )
+    slope = activation_slope(slope)
     if decay is not None and number(decay, "decay", at_least=0.0) > 0.0:
-        return _with_decay(data, float(decay), chosen)
+        return _with_decay(data, float(decay), chosen, slope)
     problem = rays(data)
     if not problem.z.any():
-        zero = Network([0.0], np.zeros((1, data.d)), bias=data.bias)
+        zero = Network([0.0], np.zeros((1, data.d)), bias=data.bias, slope=slope)
         return MinNorm(zero, 0.0, 0.0, 0.0, True, np.zeros(data.n), 0.0, True, "solved")
-    best = optimum(problem.U, Exactly(problem.z))
+    target = Exactly(problem.z, slope=slope)
+    best = optimum(problem.U, target)
     if best is None:
         raise InputError(too_close(problem))
-    return _result(data, problem, best)
+    return _result(data, problem, target, best)
 
 
-def _with_decay(data: Dataset, decay: float, loss: Square) -> MinNorm:
+def _with_decay(data: Dataset, decay: float, loss: Square, slope: float) -> MinNorm:
     """The bounds from the network and the dual vector themselves."""
     kappa = loss.kappa(data.n)
-    found = regularised(data, decay, kappa)
+    found = regularised(data, decay, kappa, slope)
     outputs = found.network.predict(data.X)
     value = found.network.squared_norm
     objective = loss.value(outputs, data.y) + 0.5 * decay * value
@@ -172,12 +179,12 @@ def _with_decay(data: Dataset, decay: float, loss: Square) -> MinNorm:
     )
 
 
-def _result(data: Dataset, problem: Rays, best: Optimum) -> MinNorm:
+def _result(data: Dataset, problem: Rays, target: Exactly, best: Optimum) -> MinNorm:
     """Translate the bounds to the original space and units."""
     atoms = reduce_count(problem.U, best.atoms)
     network = balanced_network(atoms, problem).with_bias(data.bias)
     dual = np.zeros(data.n)
-    dual[problem.first] = proved(problem.U, Exactly(problem.z), best) / problem.norms
+    dual[problem.first] = proved(problem.U, target, best) / problem.norms
     value = network.squared_norm
     # a smaller lower bound is a lower bound too: rounding must not put it above the value
     lower = min(max(2.0 * float(dual @ data.y), 0.0), value)

@@ -64,13 +64,14 @@ def proved(U: Array, target: Target, best: Optimum) -> Array:
     """The dual vector, shrunk by a relaxation where not every pattern could be searched."""
     if best.is_exhaustive:
         return best.lam
-    top = max(bracket(U, best.lam).upper, bracket(U, -best.lam).upper)
+    slope = target.slope
+    top = max(bracket(U, lam, slope=slope).upper for lam in (best.lam, -best.lam))
     return target.feasible(best.lam, top)
 
 
 def feasible(U: Array, target: Target, lam: Array) -> tuple[Array, bool]:
     """Scale ``lam`` until its sums are at most 1 on all directions searched; whether on all."""
-    sides = [bracket(U, lam, relax=False), bracket(U, -lam, relax=False)]
+    sides = [bracket(U, side, slope=target.slope, relax=False) for side in (lam, -lam)]
     exhaustive = all(side.is_exhaustive for side in sides)
     top = max(side.upper if exhaustive else side.lower for side in sides)
     return target.feasible(lam, top), exhaustive
@@ -79,12 +80,17 @@ def feasible(U: Array, target: Target, lam: Array) -> tuple[Array, bool]:
 def balanced_network(atoms: Atoms, problem: Rays) -> Network:
     """Balanced neurons in the original space and units; one zero neuron if there are no vectors."""
     norms = np.sqrt(np.einsum("ij,ij->i", atoms.W, atoms.W))
-    atoms, norms = Atoms(atoms.W[norms > 0], atoms.signs[norms > 0]), norms[norms > 0]
+    slope, signs, vectors, norms = (
+        atoms.slope,
+        atoms.signs[norms > 0],
+        atoms.W[norms > 0],
+        norms[norms > 0],
+    )
     if not len(norms):
-        return Network([0.0], np.zeros((1, problem.basis.shape[1])))
+        return Network([0.0], np.zeros((1, problem.basis.shape[1])), slope=slope)
     root = np.sqrt(problem.scale * norms)
-    W = (atoms.W / norms[:, None]) @ problem.basis * root[:, None]
-    return Network(atoms.signs * root, W)
+    W = (vectors / norms[:, None]) @ problem.basis * root[:, None]
+    return Network(signs * root, W, slope=slope)
 
 
 def _is_enough(best: Optimum, attempts: int) -> bool:

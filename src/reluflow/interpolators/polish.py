@@ -1,34 +1,40 @@
 r"""From a solver's answer to eight digits to neurons that fit exactly.
 
-At an optimum each neuron direction solves :math:`w_k/|w_k| = s_k \sum_{A_k} \lambda_i u_i +
-\sum_{B_k} \nu_{ki} u_i`, with :math:`A_k` its active points and :math:`B_k` the points on its
-boundary (:math:`u_i \cdot w_k = 0`). Given the sets, these and the conditions on the outputs,
+At an optimum each neuron direction solves :math:`w_k/|w_k| = s_k \sum_i \theta_{ki} \lambda_i u_i +
+\sum_{B_k} \nu_{ki} u_i`, with :math:`\theta_{ki} = 1` on its active points and the slope of the
+activation (0 for ReLU) elsewhere, and :math:`B_k` the points on its boundary
+(:math:`u_i \cdot w_k = 0`). Given the sets, these and the conditions on the outputs,
 :math:`h_i + c_i \lambda_i = z_i` (c = 0: interpolation), are smooth equations, which Newton's
 method solves to rounding.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.network import activation, gates
 
 _LARGEST = 700
 
 
 @dataclass(frozen=True)
 class Atoms:
-    """Vectors ``W`` (k, r), each the product of a neuron's two layers, with output signs."""
+    """Vectors ``W`` (k, r), each the product of a neuron's two layers, with output signs.
+
+    ``slope`` is that of the activation below zero.
+    """
 
     W: Array
     signs: Array
+    slope: float = 0.0
 
     def outputs(self, U: Array) -> Array:
         """What the network itself gives at the rows of ``U``."""
-        return np.asarray(self.signs @ np.maximum(self.W @ U.T, 0.0))
+        return np.asarray(self.signs @ activation(self.W @ U.T, self.slope))
 
     def residual(self, U: Array, z: Array) -> float:
         """Largest interpolation error."""
@@ -90,7 +96,7 @@ def merge_parallel(atoms: Atoms, tol: float) -> Atoms:
             leaders[count], places[count] = unit, k
             count += 1
         sums[place] += atoms.W[order[k]]
-    return Atoms(sums[:count], signs[places[:count]])
+    return Atoms(sums[:count], signs[places[:count]], atoms.slope)
 
 
 def fit_exactly(U: Array, z: Array, atoms: Atoms, rounds: int = 4) -> Atoms:
@@ -101,10 +107,10 @@ def fit_exactly(U: Array, z: Array, atoms: Atoms, rounds: int = 4) -> Atoms:
         # products at rounding level stay put: moving them would switch points on and off
         on = np.abs(products) <= 1e-6 * np.sqrt(np.einsum("ij,ij->i", best.W, best.W))[:, None]
         faces = _faces(U, on)
-        F = _fit_matrix(U, products > 0, atoms.signs, faces)
-        error = z - atoms.signs @ np.maximum(products, 0.0)
+        F = _fit_matrix(U, gates(products > 0, atoms.slope), atoms.signs, faces)
+        error = z - atoms.signs @ activation(products, atoms.slope)
         step = np.asarray(np.linalg.lstsq(F, error, rcond=1e-12)[0], dtype=np.float64)
-        moved = Atoms(best.W + _unpack(step, faces), atoms.signs)
+        moved = replace(best, W=best.W + _unpack(step, faces))
         if moved.residual(U, z) >= smallest:
             break
         best, smallest = moved, moved.residual(U, z)
@@ -118,15 +124,16 @@ def reduce_count(U: Array, atoms: Atoms) -> Atoms:
     """
     W, signs = atoms.W, atoms.signs
     while len(W) > len(U):
-        features = (signs[:, None] * np.maximum(W @ U.T, 0.0)).T
+        features = (signs[:, None] * activation(W @ U.T, atoms.slope)).T
         null = np.linalg.svd(features)[2][-1]
-        if null @ np.sqrt(np.einsum("ij,ij->i", W, W)) < 0:
+        along = null @ np.sqrt(np.einsum("ij,ij->i", W, W))
+        if along < 0 or not (null > 1e-12).any():  # the latter: a vector of length zero
             null = -null
         falling = null > 1e-12
         factors = 1.0 - null / null[falling].max()
         keep = factors > 1e-12
         W, signs = (factors[:, None] * W)[keep], signs[keep]
-    return Atoms(W, signs)
+    return Atoms(W, signs, atoms.slope)
 
 
 def _newton(
@@ -139,7 +146,7 @@ def _newton(
     faces = _faces(U, on)
     if min(face.shape[1] for face in faces) == 0:
         return None
-    F = _fit_matrix(U, (products > 0) & ~on, atoms.signs, faces)
+    F = _fit_matrix(U, gates((products > 0) & ~on, atoms.slope), atoms.signs, faces)
     v = [face.T @ w for face, w in zip(faces, atoms.W, strict=True)]
     multipliers, last = np.array(lam), np.inf
     scale = max(float(np.abs(part).max()) for part in v)
@@ -157,7 +164,7 @@ def _newton(
         if size <= 1e-14:
             break
         last = size
-    return Atoms(_unpack(np.concatenate(v), faces), atoms.signs), multipliers
+    return replace(atoms, W=_unpack(np.concatenate(v), faces)), multipliers
 
 
 def _newton_step(
@@ -195,9 +202,9 @@ def _faces(U: Array, on: NDArray[np.bool_]) -> list[Array]:
     return faces
 
 
-def _fit_matrix(U: Array, active: NDArray[np.bool_], signs: Array, faces: list[Array]) -> Array:
+def _fit_matrix(U: Array, passed: Array, signs: Array, faces: list[Array]) -> Array:
     """Linear map from coordinates on the faces to the outputs at the points."""
-    parts = [s * row[:, None] * (U @ Z) for s, row, Z in zip(signs, active, faces, strict=True)]
+    parts = [s * row[:, None] * (U @ Z) for s, row, Z in zip(signs, passed, faces, strict=True)]
     return np.concatenate(parts, axis=1)
 
 

@@ -32,10 +32,10 @@ class Regularised:
     status: str
 
 
-def regularised(data: Dataset, decay: float, kappa: float) -> Regularised:
-    r"""Solve for weight decay ``decay`` > 0.
+def regularised(data: Dataset, decay: float, kappa: float, slope: float = 0.0) -> Regularised:
+    r"""Solve for weight decay ``decay`` > 0 and an activation of this slope below zero.
 
-    ``dual`` satisfies :math:`|\sum_i \nu_i \mathrm{relu}(x_i \cdot w)| \le \mu |w|`, which makes
+    ``dual`` satisfies :math:`|\sum_i \nu_i \varphi(x_i \cdot w)| \le \mu |w|`, which makes
     :math:`\nu \cdot y - |\nu|^2/(2\kappa)` a lower bound.
 
     Numerics
@@ -45,7 +45,7 @@ def regularised(data: Dataset, decay: float, kappa: float) -> Regularised:
     """
     problem = mean_rays(data)
     softness = decay / (kappa * problem.rays.norms**2 * problem.rays.scale)
-    target = Near(problem.rays.z, softness)
+    target = Near(problem.rays.z, softness, slope=slope)
     U = problem.rays.U
     best = _zero_network(U, target)
     if best.cost > best.bound:
@@ -59,7 +59,7 @@ def regularised(data: Dataset, decay: float, kappa: float) -> Regularised:
 
 def _zero_network(U: Array, target: Near) -> Optimum:
     """The best network under strong decay, with the forces at zero for a dual vector."""
-    none = Atoms(np.zeros((0, U.shape[1])), np.zeros(0))
+    none = Atoms(np.zeros((0, U.shape[1])), np.zeros(0), target.slope)
     lam, exhaustive = feasible(U, target, target.z / target.softness)
     return Optimum(
         atoms=none,

@@ -1,18 +1,23 @@
-r"""Largest value of a signed sum of ReLUs over unit directions, bracketed from both sides.
+r"""Largest value of a signed sum of activations over unit directions, bracketed from both sides.
 
-.. math:: F(\lambda) = \max_{|w| \le 1} \sum_i \lambda_i\,\mathrm{relu}(u_i \cdot w)
+.. math:: F(\lambda) = \max_{|w| \le 1} \sum_i \lambda_i\,\varphi(u_i \cdot w), \qquad
+          \varphi(t) = \max(t, \sigma t)
+
+The slope :math:`\sigma` is 0 for ReLU.
 
 A dual vector :math:`\lambda` of the minimum-norm problem is feasible iff
 :math:`F(\lambda) \le 1` and :math:`F(-\lambda) \le 1`. Points with :math:`\lambda_i > 0` make the
 sum convex, the others concave, so
 
-.. math:: F(\lambda) = \max_K \min_{\alpha \in [0,1]^N} \Bigl|\sum_{i \in K} \lambda_i u_i
+.. math:: F(\lambda) = \max_K \min_{\alpha \in [\sigma,1]^N}
+          \Bigl|\sum_{i \in P} \theta_i \lambda_i u_i
           - \sum_{i \in N} \alpha_i |\lambda_i| u_i\Bigr|
 
-where N collects :math:`\lambda_i < 0` and K runs over the activation patterns of the others: far
-fewer than the patterns of all points. Every :math:`\alpha` gives an upper bound for its K, and
-the vector inside the norm a direction that gives a lower bound, so the bracket holds whatever the
-inner solver did.
+where N collects :math:`\lambda_i < 0`, K runs over the activation patterns of the others P (far
+fewer than the patterns of all points), and :math:`\theta_i` is 1 on K and :math:`\sigma` off it.
+With :math:`\alpha = \sigma + (1 - \sigma) \beta` the box is that of :math:`\beta \in [0,1]^N`.
+Every :math:`\alpha` gives an upper bound for its K, and the vector inside the norm a direction that
+gives a lower bound, so the bracket holds whatever the inner solver did.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from reluflow.interpolators.complementarity import relaxed_directions
 from reluflow.interpolators.patterns import Patterns, all_patterns, enumerable
 from reluflow.interpolators.rays import span_coordinates
 from reluflow.interpolators.relaxation import supremum_bound
+from reluflow.network import activation, gates
 
 _SWEEPS = 100
 _REFINED = 40
@@ -43,12 +49,12 @@ class Supremum:
     is_exhaustive: bool
 
 
-def relu_sum(U: Array, lam: Array, W: Array) -> Array:
-    r"""Values :math:`\sum_i \lambda_i \mathrm{relu}(u_i \cdot w_k)` for the rows of ``W``."""
-    return np.asarray(np.maximum(W @ U.T, 0.0) @ lam)
+def relu_sum(U: Array, lam: Array, W: Array, slope: float = 0.0) -> Array:
+    r"""Values :math:`\sum_i \lambda_i \varphi(u_i \cdot w_k)` for the rows of ``W``."""
+    return np.asarray(activation(W @ U.T, slope) @ lam)
 
 
-def bracket(U: Array, lam: Array, *, relax: bool = True) -> Supremum:
+def bracket(U: Array, lam: Array, *, slope: float = 0.0, relax: bool = True) -> Supremum:
     """Bracket ``F(lam)`` over all unit directions, for unit rows ``U`` (n, r).
 
     Numerics
@@ -58,45 +64,47 @@ def bracket(U: Array, lam: Array, *, relax: bool = True) -> Supremum:
     hence safe to rounding (about 1e-15 of ``|lam|_1``). With too many patterns to list, ``lower``
     comes from local search and ``upper`` from `relaxation` (infinity without ``relax``).
     """
-    patterns = _gain_patterns(U, lam)
+    patterns = _gain_patterns(U, lam, slope)
     if patterns is None:
         random = np.random.default_rng(0).normal(size=U.shape)
         starts = np.concatenate([relaxed_directions(U, lam), U, -U, random])
-        found = ascend(U, lam, starts, 0.0)[:1]
-        lower = float(relu_sum(U, lam, found).max(initial=0.0))
-        upper = supremum_bound(U, lam, lower * (1 + 1e-10)) if relax else np.inf
+        found = ascend(U, lam, starts, 0.0, slope=slope)[:1]
+        lower = float(relu_sum(U, lam, found, slope).max(initial=0.0))
+        upper = supremum_bound(U, lam, lower * (1 + 1e-10), slope) if relax else np.inf
         return Supremum(lower, max(lower, upper), found.sum(axis=0), False)
-    C, B = _parts(U, lam, patterns)
-    C, alpha, best, upper = _screen(U, lam, C, B, 0.0, raises=True)
+    C, B = _parts(U, lam, patterns, slope)
+    C, alpha, best, upper = _screen(U, lam, C, B, 0.0, slope=slope, raises=True)
     R = C - alpha @ B
     lower, direction = 0.0, np.zeros(U.shape[1])
     for k in np.argsort(-_norms(R), kind="stable"):
         residual = _refined(C[k], B, R[k]) if np.sqrt(R[k] @ R[k]) > best else R[k]
         norm = float(np.sqrt(residual @ residual))
-        value = float(relu_sum(U, lam, residual[None, :] / norm)[0]) if norm > 0 else 0.0
+        value = float(relu_sum(U, lam, residual[None, :] / norm, slope)[0]) if norm > 0 else 0.0
         upper = max(upper, norm, value)
         if value > lower:
             lower, direction, best = value, residual / norm, max(best, value)
     return Supremum(lower, upper, direction, True)
 
 
-def violators(U: Array, lam: Array, threshold: float) -> Array:
+def violators(U: Array, lam: Array, threshold: float, slope: float = 0.0) -> Array:
     """Unit directions with a sum above ``threshold``, best first: one a pattern that has one.
 
     The largest sum is always among them, unless the patterns are too many to list: then only the
     best of a local search is.
     """
-    patterns = _gain_patterns(U, lam)
+    patterns = _gain_patterns(U, lam, slope)
     found = np.zeros((0, U.shape[1]))
     if patterns is not None:
-        found = _above(U, lam, patterns, threshold)
-    best = bracket(U, lam, relax=False)
-    if best.lower > max(threshold, relu_sum(U, lam, found).max(initial=0.0)):
+        found = _above(U, lam, patterns, threshold, slope)
+    best = bracket(U, lam, slope=slope, relax=False)
+    if best.lower > max(threshold, relu_sum(U, lam, found, slope).max(initial=0.0)):
         found = np.concatenate([best.direction[None, :], found])
     return found
 
 
-def ascend(U: Array, lam: Array, starts: Array, threshold: float, rounds: int = 8) -> Array:
+def ascend(
+    U: Array, lam: Array, starts: Array, threshold: float, rounds: int = 8, *, slope: float = 0.0
+) -> Array:
     """Directions above ``threshold`` by local search from the rows of ``starts``.
 
     Each direction found gives the next pattern to search. The best value of a start never falls,
@@ -105,46 +113,47 @@ def ascend(U: Array, lam: Array, starts: Array, threshold: float, rounds: int = 
     gain = U[lam > 0]
     patterns = seen = np.unique(starts @ gain.T > 0, axis=0)
     for _ in range(rounds):
-        C, B = _parts(U, lam, patterns)
-        C, alpha, _, _ = _screen(U, lam, C, B, 0.0, raises=False)
+        C, B = _parts(U, lam, patterns, slope)
+        C, alpha, _, _ = _screen(U, lam, C, B, 0.0, slope=slope, raises=False)
         patterns = np.unique(_unit(C - alpha @ B) @ gain.T > 0, axis=0)
         known = len(seen)
         seen = np.unique(np.concatenate([seen, patterns]), axis=0)
         if len(seen) == known:
             break
-    return _above(U, lam, seen, threshold)
+    return _above(U, lam, seen, threshold, slope)
 
 
-def _above(U: Array, lam: Array, patterns: Patterns, threshold: float) -> Array:
-    C, B = _parts(U, lam, patterns)
-    C, alpha, _, _ = _screen(U, lam, C, B, threshold, raises=False)
+def _above(U: Array, lam: Array, patterns: Patterns, threshold: float, slope: float) -> Array:
+    C, B = _parts(U, lam, patterns, slope)
+    C, alpha, _, _ = _screen(U, lam, C, B, threshold, slope=slope, raises=False)
     R = C - alpha @ B
     W = _unit(R)
-    if not (relu_sum(U, lam, W) > threshold).any():  # slow convergence can hide a violation
+    if not (relu_sum(U, lam, W, slope) > threshold).any():  # slow convergence can hide a violation
         leading = np.argsort(-_norms(R), kind="stable")[:_REFINED]
         W = _unit(np.array([_refined(C[k], B, R[k]) for k in leading]).reshape(-1, U.shape[1]))
-    values = relu_sum(U, lam, W)
+    values = relu_sum(U, lam, W, slope)
     order = np.argsort(-values, kind="stable")
     return np.asarray(W[order[values[order] > threshold]])
 
 
-def _gain_patterns(U: Array, lam: Array) -> Patterns | None:
+def _gain_patterns(U: Array, lam: Array, slope: float) -> Patterns | None:
     """All patterns of the points of positive weight, None if there are too many."""
     gain = U[lam > 0]
-    if not len(gain):
-        return np.zeros((0, 0), dtype=bool)
+    if not len(gain):  # sums of ReLUs are then nowhere positive
+        return np.zeros((1 if slope else 0, 0), dtype=bool)
     reduced = span_coordinates(gain)[0]
     return all_patterns(reduced) if enumerable(reduced) else None
 
 
-def _parts(U: Array, lam: Array, patterns: Patterns) -> tuple[Array, Array]:
+def _parts(U: Array, lam: Array, patterns: Patterns, slope: float) -> tuple[Array, Array]:
     """Vectors ``C`` of the convex part, one a pattern; generators ``B`` of the concave part."""
     gain, loss = lam > 0, lam < 0
-    return (patterns * lam[gain]) @ U[gain], -lam[loss, None] * U[loss]
+    C, B = (gates(patterns, slope) * lam[gain]) @ U[gain], -lam[loss, None] * U[loss]
+    return (C - slope * B.sum(axis=0), (1.0 - slope) * B) if slope else (C, B)
 
 
 def _screen(
-    U: Array, lam: Array, C: Array, B: Array, best: float, *, raises: bool
+    U: Array, lam: Array, C: Array, B: Array, best: float, *, slope: float, raises: bool
 ) -> tuple[Array, Array, float, float]:
     """Drop patterns whose bound falls to ``best`` (which ``raises`` with the values met).
 
@@ -167,7 +176,7 @@ def _screen(
         if sweep % 5 == 0 or moved <= 1e-15:
             tops = _norms(R)
             if raises:
-                best = max(best, float(relu_sum(U, lam, _unit(R)).max(initial=0.0)))
+                best = max(best, float(relu_sum(U, lam, _unit(R), slope).max(initial=0.0)))
             low = tops < best * (1 - 1e-13)  # rounding must not drop the best itself
             dropped = max(dropped, float(tops[low].max(initial=0.0)))
             C, alpha = C[~low], alpha[~low]

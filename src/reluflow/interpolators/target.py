@@ -7,15 +7,15 @@ With :math:`h_i` the output at ray i and vectors :math:`w_k` as in `polish`, the
           \min \sum_k |w_k| + \sum_i \frac{(h_i - z_i)^2}{2 c_i}
 
 Their duals maximise :math:`\lambda \cdot z - \frac12 \sum_i c_i \lambda_i^2` (c = 0 for the first
-two) over vectors whose ReLU sums :math:`\sum_i \lambda_i \mathrm{relu}(u_i \cdot w)` are at most
-:math:`|w|` in size; the second also asks that :math:`\lambda_i z_i \ge 0`. At the optimum of the
-third :math:`h_i = z_i - c_i \lambda_i`.
+two) over vectors whose sums :math:`\sum_i \lambda_i \varphi(u_i \cdot w)` of activations are at
+most :math:`|w|` in size; the second also asks that :math:`\lambda_i z_i \ge 0`. At the optimum of
+the third :math:`h_i = z_i - c_i \lambda_i`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -29,11 +29,12 @@ _SUPPORT = 1e-6  # multipliers below this share of the largest belong to slack p
 class Target(ABC):
     """Outputs ``z`` (n,) that a network has to reach, and what it minimises on the way.
 
-    A subclass says which networks will do: how far one is from it, how to pick the best of several
-    and how to improve one together with its dual vector.
+    ``slope`` is that of its activation. A subclass says which networks will do: how far one is from
+    it, how to pick the best of several and how to improve one together with its dual vector.
     """
 
     z: Array
+    slope: float = field(default=0.0, kw_only=True)
 
     @abstractmethod
     def polished(self, U: Array, rough: Atoms, lam: Array) -> tuple[list[Atoms], list[Array]]:
@@ -101,7 +102,7 @@ class AtLeast(Target):
         for atoms in candidates:
             lowest = float((atoms.outputs(U) / self.z).min())
             if lowest > 0 and atoms.cost / lowest < smallest:
-                best, smallest = Atoms(atoms.W / lowest, atoms.signs), atoms.cost / lowest
+                best, smallest = replace(atoms, W=atoms.W / lowest), atoms.cost / lowest
         return best
 
     def residual(self, U: Array, atoms: Atoms) -> float:

@@ -2,13 +2,16 @@ r"""Compiled gradient descent on weights, for both layers or the hidden one.
 
 Symbols: points ``X`` (n, d), labels ``y`` (n,), neurons ``2^e_j (a_j, W_j)`` with integer
 exponents, forces ``c_i = -dL/dh_i``. Neurons active on the same points form a *class* r; they
-share the pull :math:`g_r = \sum_{i \in r} c_i x_i` and are updated, both from old values, by
+share the pull :math:`g_r = \sum_i \theta_{ri} c_i x_i`, where :math:`\theta_{ri}` is 1 on the
+points of r and the slope of the activation (0 for ReLU) elsewhere. Both layers are updated from old
+values,
 
 .. math:: a_j \leftarrow a_j + \eta\, g_r \cdot W_j, \qquad W_j \leftarrow W_j + \eta\, a_j g_r .
 
-Outputs need one vector a class: :math:`h_i = \sum_{r \ni i} x_i \cdot v_r` with
-:math:`v_r = \sum_{j \in r} 4^{e_j} a_j W_j`. Patterns are kept by
-`descent_patterns`.
+Outputs need one vector a class: :math:`h_i = \sum_r \theta_{ri}\, x_i \cdot v_r` with
+:math:`v_r = \sum_{j \in r} 4^{e_j} a_j W_j`. Patterns are kept by `descent_patterns`.
+
+``slope * x + 0.0`` is zero for slope 0, never minus zero.
 
 Every number of a step is a function of the weights before it, computed by the same code whatever
 was remembered from earlier steps; so a run continued from a copy of its weights repeats bitwise.
@@ -44,13 +47,13 @@ WINDOW = 8  # mantissas are brought back when they leave 2^-WINDOW .. 2^WINDOW
 
 
 @kernel(forceinline=True, fastmath=SUMS)
-def class_vectors(work: Work) -> None:
-    """Fill ``V``, one row ``v_r`` a class; nobody asks for that of neurons active nowhere."""
+def class_vectors(problem: Problem, work: Work) -> None:
+    """Fill ``V``, one row ``v_r`` a class; nobody asks for that of ReLUs active nowhere."""
     WT, f = work.WT, work.f
     for s in range(len(f)):
         f[s] = work.power[s] * work.a[s]
     for r in range(work.classes[0]):
-        if work.code[work.first[r]] == 0:
+        if work.code[work.first[r]] == 0 and problem.slope == 0.0:
             continue
         begin, end = np.uint64(work.start[r]), np.uint64(work.start[r + 1])
         for q in range(WT.shape[0]):
@@ -63,21 +66,23 @@ def class_vectors(work: Work) -> None:
 @kernel(forceinline=True)
 def outputs(problem: Problem, work: Work) -> None:
     """Fill ``h`` from ``V``."""
-    count, h, products = work.classes[0], work.h, work.products
+    count, h, products, slope = work.classes[0], work.h, work.products, problem.slope
     np.dot(work.V[:count], problem.XT, products[:count])
     h.fill(0.0)
     for r in range(count):
         for i in range(len(h)):
-            h[i] += products[r, i] if work.signs[work.first[r], i] > 0.0 else 0.0
+            p = products[r, i]
+            h[i] += p if work.signs[work.first[r], i] > 0.0 else slope * p + 0.0
 
 
 @kernel(forceinline=True)
 def pulls(problem: Problem, work: Work) -> None:
     """Fill ``G``, one row ``g_r`` a class."""
-    count, c, masked = work.classes[0], work.c, work.products
+    count, c, masked, slope = work.classes[0], work.c, work.products, problem.slope
     for r in range(count):
         for i in range(len(c)):
-            masked[r, i] = c[i] if work.signs[work.first[r], i] > 0.0 else 0.0
+            active = work.signs[work.first[r], i] > 0.0
+            masked[r, i] = c[i] if active else slope * c[i] + 0.0
     np.dot(masked[:count], problem.X, work.G[:count])
 
 
@@ -205,7 +210,7 @@ def evaluate(problem: Problem, work: Work) -> None:
         normalise(work)
     if work.stale[0] > 0:
         update_patterns(problem, work)
-    class_vectors(work)
+    class_vectors(problem, work)
     outputs(problem, work)
     work.known[0] = forces(problem.loss, problem.shares, problem.kappa, work.h, problem.y, work.c)
 

@@ -60,6 +60,7 @@ class Problem(NamedTuple):
     look: int
     moves_hidden: bool
     moves_output: bool
+    slope: float = 0.0
 
 
 class Work(NamedTuple):
@@ -152,7 +153,7 @@ def disturb(problem: Problem, work: Work, iteration: int, count: int) -> None:
 @kernel(fastmath=SUMS)
 def outputs(problem: Problem, work: Work, count: int) -> None:
     """Fill ``z`` (neurons, points) and ``h`` for the points chosen."""
-    m, rows, h = len(work.a), work.rows, work.h
+    m, rows, h, slope = len(work.a), work.rows, work.h, problem.slope
     for k in range(count):
         i = work.points[k]
         for q in range(rows.shape[1]):
@@ -163,7 +164,7 @@ def outputs(problem: Problem, work: Work, count: int) -> None:
     for j in range(m):
         factor = work.power[j] * work.a[j]
         for k in range(count):
-            h[k] += factor * max(z[j, k], 0.0)
+            h[k] += factor * max(z[j, k], slope * z[j, k])
 
 
 @kernel
@@ -220,15 +221,21 @@ def move_hidden(problem: Problem, work: Work, j: int) -> float:
 def move(problem: Problem, work: Work, count: int) -> bool:
     """Move all neurons, both layers from old values; False if a weight would leave the floats."""
     m, c, a, va = len(work.a), work.c, work.a, work.velocity_a
-    lr, shrink = problem.lr, problem.lr * problem.decay
+    lr, shrink, slope = problem.lr, problem.lr * problem.decay, problem.slope
     z = work.z[: m * count].reshape(m, count)
     total = 0.0
     for j in range(m):
         lift = 0.0
-        for k in range(count):
-            force = c[k] if z[j, k] > 0.0 else 0.0
-            lift += force * z[j, k]
-            z[j, k] = force
+        if slope == 0.0:  # a loop of its own: the order of its sum shall not change
+            for k in range(count):
+                force = c[k] if z[j, k] > 0.0 else 0.0
+                lift += force * z[j, k]
+                z[j, k] = force
+        else:
+            for k in range(count):
+                force = c[k] if z[j, k] > 0.0 else slope * c[k]
+                lift += force * z[j, k]
+                z[j, k] = force
         if problem.moves_output:
             va[j] = problem.momentum * va[j] + (lr * lift - shrink * a[j])
             total += abs(va[j])

@@ -2,7 +2,8 @@ r"""Compiled gradient descent of the hidden layer in Gram form, at a cost indepe
 
 Hidden weights are ``w_j = w_j(0) + X^T b_j``: the part of ``w_j(0)`` orthogonal to the points is
 never touched. With ``K = X X^T`` (n, n), pre-activations ``p_j = X w_j``, forces
-``c_i = -dL/dh_i`` and ``A_j`` the pattern ``p_j > 0``,
+``c_i = -dL/dh_i`` and ``A_j`` the pattern, 1 where ``p_j > 0`` and the slope of the activation (0
+for ReLU) elsewhere,
 
 .. math:: b_j \leftarrow b_j + \eta a_j (A_j \circ c), \qquad
           p_j \leftarrow p_j + \eta a_j K (A_j \circ c).
@@ -42,6 +43,7 @@ class Problem(NamedTuple):
     shares: bool
     kappa: float
     lr: float
+    slope: float = 0.0
 
 
 class Work(NamedTuple):
@@ -81,12 +83,13 @@ def workspace(P: Array, rest: Array, B: Array) -> Work:
 @kernel
 def outputs(problem: Problem, work: Work) -> None:
     """Fill ``h`` and the hash of each neuron's pattern."""
-    P, h = work.P, work.h
+    P, h, slope = work.P, work.h, problem.slope
     h.fill(0.0)
     for j in range(P.shape[0]):
         code = np.uint64(0)
         for i in range(P.shape[1]):
-            h[i] += problem.a[j] * P[j, i] if P[j, i] > 0.0 else 0.0
+            p = problem.a[j] * P[j, i]
+            h[i] += p if P[j, i] > 0.0 else slope * p + 0.0
             code ^= problem.keys[i] if P[j, i] > 0.0 else np.uint64(0)
         work.code[j] = code
 
@@ -95,10 +98,11 @@ def outputs(problem: Problem, work: Work) -> None:
 def pull(problem: Problem, work: Work) -> None:
     """Fill ``masked`` with ``A_r o c`` and ``pulls`` with ``K (A_r o c)``, one row a class."""
     count = label_classes(work.code, work.table, work.first, work.label)
-    masked, n = work.masked, len(problem.y)
+    masked, n, slope = work.masked, len(problem.y), problem.slope
     for r in range(count):
         for i in range(n):
-            masked[r, i] = work.c[i] if work.P[work.first[r], i] > 0.0 else 0.0
+            active = work.P[work.first[r], i] > 0.0
+            masked[r, i] = work.c[i] if active else slope * work.c[i] + 0.0
     np.dot(masked[:count], problem.K, work.pulls[:count])
 
 

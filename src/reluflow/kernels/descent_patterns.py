@@ -37,6 +37,7 @@ class Problem(NamedTuple):
     kappa: float
     lr: float
     hidden: bool
+    slope: float = 0.0
 
 
 class Work(NamedTuple):
@@ -190,7 +191,7 @@ def examine(problem: Problem, work: Work, s: int, u: int) -> bool:
     """Examine the signs of the neuron at s, given as row u of ``rows``; has one changed?
 
     Its slack becomes its least distance to a boundary, less the rounding error of a product; a
-    neuron active nowhere never moves again.
+    ReLU neuron active nowhere never moves again.
     """
     j, old = work.order[s], work.code[work.order[s]]
     norm = row_length(work.rows, u)
@@ -198,7 +199,8 @@ def examine(problem: Problem, work: Work, s: int, u: int) -> bool:
     least = least_margin(problem, work, j, u)
     if not least > guard:
         least = read_signs(problem, work, j, u, guard)
-    work.slack[s] = np.inf if work.code[j] == 0 else least - guard
+    still = work.code[j] == 0 and problem.slope == 0.0
+    work.slack[s] = np.inf if still else least - guard
     work.tick[s] = 4 * EPS * (norm + least)
     return bool(work.code[j] != old)
 

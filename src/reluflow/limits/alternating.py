@@ -151,7 +151,7 @@ def alternating(
     """
     from reluflow.engines import flow
 
-    hypotheses.check_pair(data, net)
+    hypotheses.check_pair(data, net, "alternating")
     hypotheses.refuse("alternating", hypotheses.imbalance(net))
     kappa = 1.0 / data.n if kappa is None else number(kappa, "kappa", above=0.0)
     size = number(seed_size, "seed_size", above=0.0, at_most=1e-2)

@@ -133,7 +133,7 @@ def bundle(data: Dataset, net: Network) -> Bundle:
     integrated flow at scale lam the difference is O(lam) (tests/limits/test_bundle.py). O(k^2 d)
     for k neurons in J+ beside the cost of the yardsticks.
     """
-    hypotheses.check_pair(data, net)
+    hypotheses.check_pair(data, net, "bundle")
     hypotheses.refuse("bundle", failures(data, net))
     vector = hypotheses.teacher_vector(data)[0]
     assert vector is not None  # `failures` has seen the same vector

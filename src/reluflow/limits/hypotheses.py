@@ -11,14 +11,17 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
-from reluflow.network import Network
+from reluflow.network import Network, no_slope
 
 BALANCE_TOLERANCE = 1e-9
 LABEL_TOLERANCE = 1e-9
 
 
-def check_pair(data: Dataset, net: Network) -> None:
-    """Refuse what is not a Dataset and a Network of the same input dimension."""
+def check_pair(data: Dataset, net: Network, what: str | None = None) -> None:
+    """Refuse what is not a Dataset and a Network of the same input dimension.
+
+    ``what`` names a limit that is known for ReLU networks only.
+    """
     if not isinstance(data, Dataset):
         raise InputError(f"`data` is a {type(data).__name__}, not a Dataset. Build one from X, y.")
     if not isinstance(net, Network):
@@ -28,6 +31,8 @@ def check_pair(data: Dataset, net: Network) -> None:
             f"the points have {data.d} coordinates but the network takes {net.d} inputs. "
             "No pre-activation is defined. Make them agree."
         )
+    if what is not None:
+        no_slope(net, f"`{what}`")
 
 
 def imbalance(net: Network) -> list[str]:

@@ -74,7 +74,7 @@ def saddle_to_saddle(data: Dataset, net: Network, *, kappa: float | None = None)
     Exact up to rounding. Ties are flagged at 1e-9 of the waiting time. O(m n) to start, O(m) times
     the unfitted points at every jump.
     """
-    hypotheses.check_pair(data, net)
+    hypotheses.check_pair(data, net, "saddle_to_saddle")
     hypotheses.refuse("saddle_to_saddle", failures(data, net))
     kappa = 1.0 / data.n if kappa is None else number(kappa, "kappa", above=0.0)
     coordinates = net.directions @ data.X.T

@@ -70,7 +70,8 @@ class KernelLimit:
             return self.model.predict(points, self.network)
         assert self.direction is not None
         start = self.model.net
-        moved = Network(start.a + self.direction.a, start.W + self.direction.W)
+        a, W = start.a + self.direction.a, start.W + self.direction.W
+        moved = Network(a, W, slope=start.slope)
         return self.model.predict(points, moved) - self.model.predict(points, start)
 
     def __repr__(self) -> str:
@@ -160,7 +161,7 @@ def _direction(model: LinearModel) -> KernelLimit:
     moved = model.network(z)
     return KernelLimit(
         network=None,
-        direction=Network(moved.a - model.net.a, moved.W - model.net.W),
+        direction=Network(moved.a - model.net.a, moved.W - model.net.W, slope=moved.slope),
         outputs=y * margins / margins.min(),
         log_loss=-np.inf,
         error=float(np.sqrt(max(value - bound, 0.0))),

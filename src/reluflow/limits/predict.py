@@ -96,6 +96,9 @@ def predict(data: Dataset, net: Network, *, loss: Loss | str = "square") -> Pred
     from reluflow.theory.registry import papers
 
     hypotheses.check_pair(data, net)
+    if net.slope:
+        reason = f"the network is leaky (slope {net.slope:g}); limits are known for ReLU networks."
+        return Prediction(None, reason, None)
     chosen = named(loss)
     refused: list[str] = []
     tested: list[str] = []

@@ -181,7 +181,7 @@ def yardsticks(data: Dataset, net: Network) -> Yardsticks:
     matrix and 50 MB of work space. Measured at m = 10,000, n = 1,000, d = 100: 4.4 million
     crossings, 11 s on one core, 0.45 GB for the whole process.
     """
-    check_pair(data, net)
+    check_pair(data, net, "yardsticks")
     refuse("yardsticks", imbalance(net))
     paths = trace(data, net)
     spans = [slice(a, b) for a, b in zip(paths.offsets[:-1], paths.ends, strict=True)]

@@ -287,13 +287,15 @@ def _least(run: Trajectory, least: Any) -> tuple[Network | None, str]:
 
     try:
         if square:
-            return min_norm(run.data).network, name
-        best = max_margin(run.data).network
+            return min_norm(run.data, slope=run.net.slope).network, name
+        best = max_margin(run.data, slope=run.net.slope).network
     except ReluflowError:  # nothing fits: there is no such network to draw
         return None, name
     margins = run.data.y * run.final.predict(run.data.X)
     size = float(np.sqrt(max(margins.min(), 0.0)))  # margin 1 scaled to that of the run
-    return (Network(size * best.a, size * best.W, bias=best.bias) if size > 0 else None), name
+    if not size > 0.0:
+        return None, name
+    return Network(size * best.a, size * best.W, bias=best.bias, slope=best.slope), name
 
 
 def _staircase(run: Trajectory, predicted: Any) -> tuple[Layer, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from reluflow.departures import departure
+from reluflow.departures import departure, of_steps
 from reluflow.errors import ReluflowError
 from reluflow.figures import Axis, Figure, Frame, Layer, Panel
 from reluflow.geometry import (
@@ -124,7 +124,7 @@ def found(facts: Facts) -> Section:
 
 def _point_text(facts: Facts) -> str:
     """In which kind of point training ended; the test is one of plain training."""
-    words = departure(facts.run)
+    words = of_steps(facts.run)
     if not words:
         sure = "" if facts.point.sure else "what looks like "
         kind = f"Kind of point: {sure}{KINDS[facts.point.kind]}."
@@ -162,7 +162,8 @@ def _least(run: Trajectory) -> Network | None:
         return None
     try:
         square = isinstance(run.loss_function, Square)
-        best = min_norm(run.data) if square else max_margin(run.data)
+        solve = min_norm if square else max_margin
+        best = solve(run.data, slope=run.net.slope)
     except ReluflowError:  # no network fits or separates these points
         return None
     return best.network if best.certified else None
@@ -190,7 +191,7 @@ def _ending(facts: Facts) -> str:
         return f"separates all {n} points and has reached loss {loss}"
     if run.status is Status.CONVERGED:
         return f"fits all {n} points exactly"
-    if run.status is Status.STATIONARY and departure(run):
+    if run.status is Status.STATIONARY and of_steps(run):
         return f"ends with loss {loss}"
     if run.status is Status.STATIONARY:
         seems = "" if facts.point.sure else "what looks like "

@@ -102,11 +102,12 @@ def excess_norm(run: Trajectory) -> float:
     from reluflow import interpolators
 
     if isinstance(run.loss_function, Square):
-        return run.final.squared_norm / interpolators.min_norm(run.data).value
+        return run.final.squared_norm / interpolators.min_norm(run.data, slope=run.net.slope).value
     smallest = float((run.data.y * run.final.predict(run.data.X)).min())
     if smallest <= 0.0:
         return math.nan
-    return run.final.squared_norm / (smallest * interpolators.max_margin(run.data).value)
+    best = interpolators.max_margin(run.data, slope=run.net.slope)
+    return run.final.squared_norm / (smallest * best.value)
 
 
 def alive(run: Trajectory) -> float:

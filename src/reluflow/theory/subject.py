@@ -9,7 +9,7 @@ from typing import Any
 from reluflow.dataset import Dataset
 from reluflow.departures import departure
 from reluflow.errors import InputError
-from reluflow.network import Network
+from reluflow.network import Network, no_slope
 from reluflow.theory.verdicts import NotApplicable, Unresolved
 from reluflow.trajectory import Status, Trajectory
 
@@ -92,6 +92,7 @@ def subject_of(given: object, engines: Engines | None, drawer: Drawer | None = N
         The runs, and the data and networks they share.
     """
     for k, run in enumerate([given] if isinstance(given, Trajectory) else _sequence(given)):
+        no_slope(run.net if isinstance(run, Trajectory) else run, "every claim")
         words = departure(run) if isinstance(run, Trajectory) else ""
         if words:
             raise InputError(

@@ -27,8 +27,8 @@ from reluflow.kernels.flow.collocation import (
     solve_margin,
     solve_square,
 )
-from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.forces import share_jacobian, shares, speeds
+from reluflow.kernels.flow.forecast import linear_forces, rebent
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -1,8 +1,9 @@
 r"""Time from the loss's own clock.
 
-For the square loss, and with weight decay, the clock is time. For the others ``dt = ds / G`` with ``G`` as small as the
-loss, down to exp(-1e6): elapsed time is the integral of :math:`e^{\phi}`, :math:`\phi = -\log G`,
-over the polynomial through the values of :math:`\phi` at the nodes of a step, always in logs.
+For the square loss, and with weight decay, the clock is time. For the others ``dt = ds / G`` with
+``G`` as small as the loss, down to exp(-1e6): elapsed time is the integral of :math:`e^{\phi}`,
+:math:`\phi = -\log G`, over the polynomial through the values of :math:`\phi` at the nodes of a
+step, always in logs.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.engines.flow import riders
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.step import Start
 from reluflow.engines.flow.tolerances import DORMANT, PATH, RESTING
@@ -76,24 +77,29 @@ def awake(at: Start, rtol: float) -> NDArray[np.bool_]:
     return np.asarray((at.classes.cid >= 0) & (at.state.log_outputs(at.problem) >= level))
 
 
+def _counting(at: Start, rtol: float) -> NDArray[np.bool_]:
+    """The neurons of a limit: those whose outputs count, and small ones that rest with them."""
+    rests = (at.classes.cid >= 0) & (unrest(at) <= PATH * rtol * at.problem.decay)
+    return np.asarray(awake(at, rtol) | rests)
+
+
 def at_rest(at: Start, rtol: float) -> Limit | None:
     """A limit without a bound, where what counts hardly moves and the rest fades."""
-    counts = awake(at, rtol)
+    counts = _counting(at, rtol)
     slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
-    return Limit(Status.STATIONARY, np.inf) if slow and fades(at, ~counts, rtol) else None
+    gone = _left(at, counts) <= PATH * rtol * max(_norm(at, counts), 1.0)
+    return Limit(Status.STATIONARY, np.inf) if slow and gone and fades(at, ~counts, rtol) else None
 
 
 def find_limit(at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
     problem = at.problem
-    counts = awake(at, rtol)
+    counts = _counting(at, rtol)
     speed = float(unrest(at)[counts].max(initial=0.0))
     rounding = RESTING * _noise(problem, at)
-    if speed > max(PATH * rtol * problem.decay, rounding) or not fades(at, ~counts, rtol):
+    if speed > max(0.1 * rtol * problem.decay, rounding) or not fades(at, ~counts, rtol):
         return None
-    scale = np.exp(at.state.sigma) * at.state.sizes(False)
-    norm = float(np.sqrt(np.square(scale[counts]).sum()))
-    left = float(np.sqrt(np.square(scale[~counts]).sum()))
+    norm, left = _norm(at, counts), _left(at, counts)
     if left > PATH * rtol * max(norm, 1.0):  # what fades is not gone
         return None
     if not counts.any():
@@ -107,13 +113,26 @@ def find_limit(at: Start, rtol: float) -> Limit | None:
     return Limit(Status.STATIONARY, way + left if fine else np.inf)
 
 
+def _norm(at: Start, counts: NDArray[np.bool_]) -> float:
+    """The norm of the weights that count."""
+    return float(np.linalg.norm((np.exp(at.state.sigma) * at.state.sizes(False))[counts]))
+
+
+def _left(at: Start, counts: NDArray[np.bool_]) -> float:
+    """The norm of those that fade."""
+    return _norm(at, ~counts)
+
+
 def fades(at: Start, small: NDArray[np.bool_], rtol: float) -> bool:
     """Whether the neurons ``small`` fade for ever: pulled less than they decay, to no plane."""
     problem, rows, state = at.problem, at.classes, at.state
     small = small & (rows.cid >= 0)
     if not small.any():
         return True
-    pull = motion(at).g[small]
+    moved = motion(at)
+    # in balance on the line of its pulls a neuron that does not grow shrinks for ever
+    small &= ~(riders.on_rays(at) & (state.a * moved.a < 0.0))
+    pull = moved.g[small]
     pace = np.linalg.norm(pull, axis=1)
     if (pace > problem.decay * (1.0 + 10.0 * rtol)).any():
         return False
@@ -126,10 +145,10 @@ def fades(at: Start, small: NDArray[np.bool_], rtol: float) -> bool:
 
 
 def _noise(problem: Problem, at: Start) -> float:
-    """The rounding of a pull."""
-    if problem.is_square:
-        return at.rounding * problem.kappa * problem.spectral_norm
-    return 2e-16 * float(np.abs(at.c * problem.planes.length).sum())
+    """The rounding of a pull: that of the outputs in the forces, or of their sum."""
+    answer = problem.kappa if problem.is_square else float(np.abs(at.c).max())
+    summed = 2e-16 * float(np.abs(at.c * problem.planes.length).sum())
+    return max(at.rounding * answer * problem.spectral_norm, summed)
 
 
 def _way_to_go(at: Start, counts: NDArray[np.bool_], rtol: float) -> float | None:

@@ -58,6 +58,8 @@ class Plateau:
         if length * float(pace[moving].max()) < WORTHWHILE:
             return None
         if self.problem.decay:
+            if self._total(at.state, moving) > self.log_level - WORTHWHILE:
+                return None
             pace = unrest(at)
         if float(pace[~asleep].max(initial=0.0)) * length > DORMANT * self.rtol:
             return None

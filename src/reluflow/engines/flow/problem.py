@@ -6,9 +6,9 @@ For the exponential and logistic losses it is ``s`` with ``ds = G dt``,
 one, and nothing underflows (see `clock`). With weight decay the loss stays away from zero and time
 is the clock of all losses.
 
-Weight decay :math:`\mu` makes all weights fade by :math:`e^{-\mu t}` on top of the plain flow, whose
-equations the weights without that factor obey: a step moves these, and `fade` then takes the factor
-into the log scales. The balance of a neuron fades like :math:`e^{-2 \mu t}`.
+Weight decay :math:`\mu` makes all weights fade by :math:`e^{-\mu t}` on top of the plain flow,
+whose equations the weights without that factor obey: a step moves these, and `State.fade` then
+takes the factor into the log scales. The balance of a neuron fades like :math:`e^{-2 \mu t}`.
 """
 
 from __future__ import annotations

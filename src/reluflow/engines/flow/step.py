@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow import growth, tableau
 from reluflow.engines.flow.clock import log_elapsed, log_slowness
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
@@ -37,7 +37,8 @@ from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.collocation import System
-from reluflow.kernels.flow.forces import on_planes, speeds, spread
+from reluflow.kernels.flow.ending import LONG
+from reluflow.kernels.flow.forces import speeds
 from reluflow.kernels.flow.layout import SLIDE, Limits, Neurons, Rows
 from reluflow.kernels.flow.neuron import Log
 from reluflow.kernels.flow.step import Moved, begin, carry, keep_still
@@ -46,10 +47,6 @@ ORDER = 2 * tableau.STAGES - 1
 # measured: at rtol 1e-4 the power of the defect overestimates the error by this much or more.
 # Below, the error would fall like rtol^0.65; the estimate is raised so that it falls like rtol.
 CALIBRATION, LOOSE, PROPORTION = 0.02, 1e-4, 0.45
-# error of Gauss collocation on exp(q), divided by q: (4!)^2 / (8! 9!) for four stages
-GROWTH_ERROR = 3.94e-8
-# with weight decay a neuron may have events in steps of so many e-folds of it
-WALKS = 0.5
 # so often a stiff step is solved with the kinks of its walks; they are repeated if they agree to
 # ENOUGH times the goal of the equations, and must agree to ten times that. If they do not, the
 # error is said to be UNSETTLED: a step of two fifths follows
@@ -261,7 +258,7 @@ def attempt(
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
         limits_now = Limits(*limits[:5], bound, LATE * bound, tail)
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
-        if step * at.problem.decay > WALKS and (moved.first <= 1.0).any():
+        if step * at.problem.decay > LONG and (moved.first <= 1.0).any():
             return Attempt(stretch._replace(error=UNSETTLED), None, rows)
         if tail == 1.0 or not len(rows) or not moved.whole or (moved.stopped <= 1.0).any():
             break
@@ -288,6 +285,8 @@ def _solve(
     goal = SOLVED * rtol
     if problem.is_square:
         goal *= at.strongest / problem.kappa
+    if problem.decay:  # pulls of that size remain at rest, of larger forces that cancel
+        goal *= min(1.0, problem.decay / max(at.strongest * problem.longest, 1e-300))
     goal = max(goal, at.rounding)
     system = at.stiff_system if stiff and problem.is_square else at.system
     guess = kernel.Guess(bend, ratio, kinks, goal)
@@ -345,37 +344,11 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     # forces that fall like one over the time move the weights as far in every e-fold of it
     lasts = np.inf if law.decay > 0.0 else 1e3
     error *= max(1.0, min(step * law.rate, lasts))
-    if law.decay > 0.0:
-        error += decayed_growth(at, step)
-    elif not law.hidden:
-        error += GROWTH_ERROR * boost ** (2 * stages)
+    if not law.hidden:
+        error += growth.missed(at, step, boost)
     if not at.problem.is_timed and error <= rtol:
         error += clock_error(at, solved.h, step)
     return error / rtol, max(boost, step * largest)
-
-
-def decayed_growth(at: Start, step: float) -> float:
-    r"""Error of Gauss collocation where weights decay, per unit of progress.
-
-    Along the pull a neuron grows at :math:`|g| - \mu`; what is not along it fades at up to
-    :math:`|g| + \mu`, and a long step misses at most all of it.
-    """
-    state, decay, rows = at.state, at.problem.decay, at.classes
-    fast = step * (at.fastest + decay)
-    missed = GROWTH_ERROR * fast ** (2 * tableau.STAGES)
-    living = rows.cid >= 0
-    if missed <= 1e-14 or not living.any():
-        return missed
-    low, high = on_planes(at.c[None], at.problem.planes)
-    g = (spread(low, high, rows)[:, 0] @ at.problem.planes.U)[rows.cid[living]]
-    speed = np.linalg.norm(g, axis=1)
-    heading = g / np.maximum(speed, 1e-300)[:, None]
-    a, w = state.a[living], state.w[living]
-    along = np.einsum("jd,jd->j", w, heading)
-    aside = np.square(w - along[:, None] * heading).sum(axis=1) + 0.5 * (a - along) ** 2
-    share = np.sqrt(aside / np.maximum(a**2 + np.square(w).sum(axis=1), 1e-300))
-    net = step * float(np.abs(speed - decay).max())
-    return float(min(missed, 1.0) * share.max() + GROWTH_ERROR * net ** (2 * tableau.STAGES))
 
 
 def outputs(at: Start, c: Array, step: float) -> Array:

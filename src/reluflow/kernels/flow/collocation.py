@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
+from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
 from reluflow.kernels.flow.transport import class_matrices, damped, dot3, invert
 from reluflow.kernels.kernel import kernel

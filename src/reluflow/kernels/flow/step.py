@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
 from reluflow.kernels.flow.collocation import System, at_points
+from reluflow.kernels.flow.ending import decaying, ending_of, fade, to_end
 from reluflow.kernels.flow.forces import forces, on_planes, pulls, speeds, spread
 from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
@@ -27,10 +28,8 @@ from reluflow.kernels.flow.transport import (
     balance_of,
     class_matrices,
     damped,
-    damped_end,
     dot2,
     dot3,
-    hold,
     slopes,
 )
 from reluflow.kernels.flow.walk import walk
@@ -223,7 +222,7 @@ def _look(
         for p in range(size):
             speed[s + 1, p] = slope[0, s] * field.push_gauss[k, s, p]
     if law.decay > 0.0:
-        _decaying(neurons.z[j], speed, field.method, law.decay)
+        decaying(neurons.z[j], speed, field.method, law.decay)
     tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
     tau = min(tau, field.leaves[k])
     if law.hidden or neurons.sign[j] >= 0.0:
@@ -241,22 +240,6 @@ def _look(
             pull = pull_on(neurons.w[j], field.g[k, known:], field.push[k, known:])
             note(log, moment_of_flip(flip, 0.0, a, pull, path, tables), j, -1, 0, FLIP)
     return tau
-
-
-@kernel
-def _decaying(z: Array, speed: Array, method: Method, decay: float) -> None:
-    """Take decay into the ``speed`` (S + 1, P) of pre-activations at the start and the nodes."""
-    stages, size = len(method.start), len(z)
-    there = np.empty((stages, size))
-    for s in range(stages):
-        for p in range(size):
-            there[s, p] = method.start[s] * z[p]
-            for r in range(stages):
-                there[s, p] += method.step * method.A[s, r] * speed[r + 1, p]
-    for p in range(size):
-        speed[0, p] -= decay * z[p]
-        for s in range(stages):
-            speed[s + 1, p] -= decay * there[s, p]
 
 
 @kernel
@@ -291,7 +274,7 @@ def carry(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
         limits.tail,
     )  # fmt: skip
-    keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
+    ending = ending_of(field.g, field.method, tables, system.law)
     whole = True
     for j in range(m):
         k = rows.cid[j]
@@ -311,15 +294,7 @@ def carry(
             elif not (size_j * after**2 < limits.late and after <= limits.tail):
                 whole = False
             continue
-        a1[j] *= keep
-        for q in range(w1.shape[1]):
-            w1[j, q] *= keep
-        for s in range(stages):
-            f = step * weights[s] * slope[0, s]
-            for q in range(w1.shape[1]):
-                w1[j, q] += f * field.g_gauss[k, s, q]
-            a1[j] += step * weights[s] * slope[1, s]
-        _finish(a1, w1, system, j)
+        to_end(a1, w1, system, j, field.g_gauss, ending, slope)
     if whole or patient:
         for j in range(m):
             if first[j] > 1.0:
@@ -331,10 +306,7 @@ def carry(
             mine = firm if sure[rows.cid[j]] else limits
             stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
     kinked = at_points(kinks, planes)
-    if system.law.decay > 0.0:
-        for s in range(stages):
-            for i in range(c.shape[1]):
-                kinked[s, i] *= np.exp(-2.0 * system.law.decay * step * tables.radau[s])
+    fade(kinked, system.law.decay * step * tables.radau)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
 
 
@@ -345,19 +317,3 @@ def _balanced_part(field: Field, rows: Rows, k: int) -> float:
     for q in range(rows.begin[k], rows.begin[k + 1]):
         total += abs(field.f[k, 0, rows.plane[q]])
     return total
-
-
-@kernel
-def _finish(a: Array, w: Array, system: System, j: int) -> None:
-    """Put a neuron back on its planes and hold it to its invariants: rounding takes it off them."""
-    neurons, rows = system.neurons, system.rows
-    k = rows.cid[j]
-    off = np.empty(rows.begin[k + 1] - rows.begin[k])
-    for q in range(rows.begin[k], rows.begin[k + 1]):
-        off[q - rows.begin[k]] = np.dot(system.planes.U[rows.plane[q]], w[j])
-    for q in range(rows.begin[k], rows.begin[k + 1]):
-        for r in range(w.shape[1]):
-            w[j, r] -= off[q - rows.begin[k]] * rows.dual[q, r]
-    if not system.law.hidden:
-        balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
-        a[j] = hold(a[j], w[j], balance)
