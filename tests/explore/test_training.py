@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from reluflow.explore import compute, jobs
-from reluflow.explore.state import Drawn, State
+from reluflow.explore.state import Drawn, State, from_json
+from reluflow.network import Network
 
 from .helpers import never
 
@@ -74,6 +75,38 @@ def test_the_slow_lane_takes_fixed_features(train, loss):
     assert ("strip_tangent" in arrays) == (train == "linearised")
     claims, _ = jobs.claims(state, run, never)
     assert "rows" not in claims
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ({"slope": 0.3}, "smallest norm"),
+        ({"decay": 0.05}, "least loss and decay"),
+        ({"slope": 0.3, "loss": "exponential", "y": [1.0, -1.0, 1.0]}, "largest margin"),
+    ],
+)
+def test_the_extremal_network_is_that_of_the_activation_and_the_decay(fields, title):
+    state = from_json({"v": 1, "X": X, "y": Y, **fields})
+    run = compute.train(state, 1e-6, 60.0, never)
+    assert run.final.slope == state.slope
+    assert run.options.get("decay", 0.0) == state.decay
+    told, arrays = jobs.extremal(state, run, never)
+    assert told["title"] == title
+    assert told["certified"]
+    best = Network(
+        arrays["extremal_sign"] * np.exp(arrays["extremal_log_a"]),
+        arrays["extremal_u"] * np.exp(arrays["extremal_log_w"])[:, None],
+        slope=state.slope,
+    )
+    reached, least = (
+        float(state.loss_function().value(net.predict(X), np.array(state.y)))
+        + 0.5 * state.decay * net.squared_norm
+        for net in (run.final, best)
+    )
+    if state.is_regression:
+        assert least <= reached + 1e-6
+    else:
+        assert told["numbers"]["margin"] >= compute.numbers(state, run.data, run.final)["margin"]
 
 
 def test_sampling_of_fixed_features_can_be_stopped():
