@@ -86,6 +86,19 @@ def test_a_drag_of_fifty_moves_ends_in_the_last_state(tab):
     print(f"drag: engine {median(engine):.0f} ms, beyond {median(beyond):.0f} ms, {len(drafts)}")
 
 
+def test_what_is_computed_at_rest_looks_old_while_a_hand_moves(tab):
+    tab.slow()
+    strip = tab.page.locator(".card-strip .cells").inner_html()
+    assert tab.page.locator(".late").count() == 0
+    tab.app("(a) => { a.link.full = () => {}; }")  # the hand does not rest
+    drag(tab, 2, [(0, -10), (0, -20)])
+    tab.page.wait_for_selector("#app[data-status=draft] .card-strip.late")
+    assert tab.page.locator(".card-line .extremal.late").count() == 1
+    assert tab.page.locator(".numbers td.late").count() > 5
+    assert tab.page.locator(".numbers td:nth-child(2).late").count() == 0
+    assert tab.page.locator(".card-strip .cells").inner_html() == strip
+
+
 def test_a_drag_during_a_full_run_takes_its_place(tab):
     tab.app("(a) => a.change({ net: { ...a.state.net, width: 90 } })")
     tab.page.wait_for_timeout(170)  # the full run has just begun
@@ -124,6 +137,42 @@ def test_final_values_are_those_of_the_flow(tab, preset):
     assert float(
         norm.replace("·10", "e").translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻−", "0123456789--"))
     ) == (pytest.approx(run.final.squared_norm, rel=1e-3))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"train": "output", "rates": [1, 3], "log_scale": 0},
+        {"train": "linearised", "rates": [0.5, 2], "log_scale": 2},
+        {"train": "both", "rates": [0.25, 4], "log_scale": -3},
+        {"decay": 0.05, "log_scale": -2},
+        {"slope": 0.3, "log_scale": -2},
+    ],
+)
+def test_other_ways_of_training_are_those_of_the_flow(tab, chromium, server, fields):
+    tab.app("(a, fields) => a.change(fields)", fields)
+    tab.exact()
+    state = from_json(tab.state())
+    assert {name: to_json(state)[name] for name in fields} == fields
+    run = flow_of(state)
+    linearised = state.train == "linearised"
+    expected = run.kept["outputs"][-1] if linearised else run.final.predict(run.data.X)
+    assert shown_outputs(tab) == pytest.approx(expected.tolist(), rel=1e-5, abs=1e-5)
+    link = tab.app("(a) => a.linkText()").partition("#")[2]
+    with opened(chromium, server, fragment="#" + link) as other:
+        assert shown_outputs(other) == shown_outputs(tab)
+
+
+def test_a_layer_that_is_not_trained_has_no_rate(tab):
+    hidden, output = (tab.page.get_by_label(f"rate, {name}") for name in ("hidden", "output"))
+    hidden.fill("2")
+    hidden.press("Tab")
+    tab.page.locator("label.field:has(span:text-is('train')) select").select_option("output")
+    assert tab.state()["rates"] == [1, 1]
+    tab.exact()
+    assert hidden.is_hidden()
+    assert output.is_visible()
+    assert tab.page.locator(".alert").is_hidden()
 
 
 def test_a_solution_that_is_not_unique_is_undecided(tab):
@@ -251,7 +300,8 @@ def test_every_control_changes_the_state_by_keys(tab):
         before = json.dumps(tab.state())
         control.focus()
         top = control.evaluate(
-            "(e) => e.tagName === 'SELECT' && e.selectedIndex === e.options.length - 1"
+            "(e) => e.tagName === 'SELECT' ? e.selectedIndex === e.options.length - 1"
+            " : e.min !== '' && Number(e.value) === Number(e.min)"
         )
         tab.page.keyboard.press("ArrowUp" if top else "ArrowDown")
         if control.evaluate("(e) => e.type === 'number'"):
@@ -385,6 +435,19 @@ def test_labels_that_are_none_and_points_that_clash_are_named(tab):
     tab.app("(a) => a.movePoint(1, [...a.state.X[2]], -1)")
     tab.exact()
     assert "coincide" in tab.page.locator(".alert").inner_text()
+    assert tab.page.locator("#app.stale").count() == 0
+
+
+def test_a_hand_keeps_points_of_two_classes_apart(tab):
+    tab.use("univariate")
+    x1, x2 = place(tab, 1)[0], place(tab, 2)[0]
+    drag(tab, 1, [(x2 - x1, 0)])
+    tab.exact()
+    state = tab.state()
+    low, high = tab.app("(a) => a.scenes[0].last[0]")
+    assert state["y"][1] == -state["y"][2]
+    gap = abs(state["X"][1][0] - state["X"][2][0])
+    assert 0.5e-3 * (high - low) < gap < 0.02 * (high - low)
     assert tab.page.locator("#app.stale").count() == 0
 
 

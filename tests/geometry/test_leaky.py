@@ -180,7 +180,7 @@ def test_limits_are_for_relu(name):
         getattr(rf.limits, name)(data, net)
 
 
-def test_predictions_claims_and_the_explorer_say_so():
+def test_predictions_and_claims_say_so():
     data = rf.datasets.orthonormal(3, labels="positive", seed=0)
     net = rf.networks.balanced(3, 5, log_scale=-9.0, slope=0.3, seed=1)
     found = rf.limits.predict(data, net)
@@ -190,7 +190,3 @@ def test_predictions_claims_and_the_explorer_say_so():
     for subject in ((data, net), run, [run, run]):
         with pytest.raises(InputError, match="every claim is for ReLU networks"):
             rf.theory.check("orthogonal", subject)
-    from reluflow.explore.state import of_values
-
-    with pytest.raises(InputError, match="the explorer is for ReLU networks"):
-        of_values(data, net)

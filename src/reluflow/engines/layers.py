@@ -95,7 +95,7 @@ def replay(run: Trajectory, **target: float) -> Network:
 def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None) -> Trajectory:
     """A run of the flow at many times in one sweep."""
     if linear.is_linear(run):
-        return linear.sample(run, log_times)
+        return linear.sample(run, log_times, stop)
     found, rates = replaying.sample(rated.inside(run), log_times, stop), rated.rates_of(run)
     return found if rates is None else rated.outside(found, run.data, run.net, rates)
 

@@ -8,7 +8,7 @@ solver of their own (`linear_margin`). There are no events: patterns are those o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -137,8 +137,10 @@ def replay(run: Trajectory, **target: float) -> Network:
     return model.network(_record(run, model, log_t, log_loss).z)
 
 
-def sample(run: Trajectory, log_times: ArrayLike) -> Trajectory:
-    """The run with records at these log-times only."""
+def sample(
+    run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | None = None
+) -> Trajectory:
+    """The run with records at these log-times only; ``stop`` is asked between two of them."""
     wanted = np.unique(np.asarray(log_times, dtype=np.float64))
     if wanted.ndim != 1 or not len(wanted) or np.isnan(wanted).any():
         raise InputError(
@@ -152,9 +154,12 @@ def sample(run: Trajectory, log_times: ArrayLike) -> Trajectory:
         )
     model = _model_of(run)
     times = np.unique(np.minimum(wanted, run.log_t[-1])).tolist()
-    return replace(
-        run, **_arrays(model, [_record(run, model, log_t, -math.inf) for log_t in times])
-    )
+    records = []
+    for log_t in times:
+        records.append(_record(run, model, log_t, -math.inf))
+        if stop is not None and stop():
+            break
+    return replace(run, **_arrays(model, records))
 
 
 def _record(run: Trajectory, model: LinearModel, log_t: float, log_loss: float) -> Record:

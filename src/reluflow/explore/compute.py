@@ -19,9 +19,10 @@ from reluflow import engines, geometry, limits
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
+from reluflow.explore import arrays
 from reluflow.explore.state import State, contradictions
 from reluflow.network import Network
-from reluflow.trajectory import EVENT_KINDS, Status, Trajectory
+from reluflow.trajectory import Status, Trajectory
 
 DRAFT_RTOL, DRAFT_SECONDS, DRAFT_WIDTH = 1e-6, 0.5, 100
 FULL_SECONDS = 2.0
@@ -33,7 +34,6 @@ ENDINGS = {
     Status.CONVERGED: "it tends to a limit that fits every point",
     Status.STATIONARY: "it tends to a limit of non-zero loss: a minimum, a saddle, a dead network",
     Status.STOP_LOSS: "it reached the loss at which it was asked to stop",
-    Status.BUDGET: f"it needs more than {FULL_SECONDS:g} s and is shown as far as it came",
 }
 
 
@@ -92,14 +92,16 @@ def _result(state: State, stop: Stop, rtol: float, seconds: float, kind: str) ->
     header: dict[str, Any] = {
         "status": kind,
         "ending": str(run.status),
-        "text": ENDINGS.get(run.status, run.ending),
+        "text": _ending(run, seconds),
         "steps": int(run.stats["steps"]),
         "log_scale": state.log_scale,
         "branches": len(run.branches),
-        "numbers": {"trained": numbers(state, run.data, run.final)},
-        "warnings": _warnings(state, run),
+        "numbers": {"trained": trained_numbers(state, run)},
+        "warnings": _warnings(run, is_draft=kind == "draft"),
     }
-    arrays = {**_frames(shown), **_events(run)}
+    sent = {**arrays.of_records(shown), **arrays.of_events(run, MAX_EVENTS)}
+    if state.train == "linearised":
+        sent["tangent"] = arrays.tangent(run.net, shown.kept["a"], shown.kept["W"])
     predicted, more = prediction(state, run.data, run.net)
     header["predicted"] = predicted
     if predicted.get("has_network"):
@@ -109,10 +111,17 @@ def _result(state: State, stop: Stop, rtol: float, seconds: float, kind: str) ->
         "sample": 1e3 * (sampled - trained),
         "rest": 1e3 * (time.perf_counter() - sampled),
     }
-    return Result(header, {**arrays, **more}, run)
+    return Result(header, {**sent, **more}, run)
 
 
-def _warnings(state: State, run: Trajectory) -> list[dict[str, Any]]:
+def _ending(run: Trajectory, seconds: float) -> str:
+    if run.status == Status.BUDGET:
+        return f"it needs more than {seconds:g} s and is shown as far as it came"
+    return ENDINGS.get(run.status, run.ending)
+
+
+def _warnings(run: Trajectory, *, is_draft: bool) -> list[dict[str, Any]]:
+    """What the page says beside the picture; that a draft was cut short is no news."""
     found: list[dict[str, Any]] = []
     clash = contradictions(run.data.X, run.data.y)
     if clash:
@@ -121,8 +130,8 @@ def _warnings(state: State, run: Trajectory) -> list[dict[str, Any]]:
             "both, so the loss stays above 0."
         )
         found.append({"text": text, "points": list(clash)})
-    if run.status in (Status.BUDGET, Status.FAILED):
-        text = f"The picture ends early: {ENDINGS.get(run.status, run.ending)}."
+    if run.status in (Status.BUDGET, Status.FAILED) and not is_draft:
+        text = f"The picture ends early: {_ending(run, FULL_SECONDS)}."
         found.append({"text": text, "points": []})
     if len(run.events) > MAX_EVENTS:
         text = f"Only the first {MAX_EVENTS} of {len(run.events)} events are shown."
@@ -209,48 +218,23 @@ def _middles(low: Array, high: Array) -> Array:
     return np.asarray(np.where(np.isneginf(low), high - np.log(100.0), inside))
 
 
-def _frames(run: Trajectory) -> dict[str, NDArray[Any]]:
-    a, W = np.asarray(run.kept["a"]), np.asarray(run.kept["W"])
-    size = np.linalg.norm(W, axis=2)
-    with np.errstate(divide="ignore"):
-        log_w = np.log(size) + run.kept["log_scale"]
-        log_a = np.log(np.abs(a)) + run.kept["log_scale_out"]
-    u = W / np.where(size > 0, size, 1.0)[:, :, None]
-    low = -3e38  # of a zero weight: JSON has no minus infinity, and the page clips it
-    return {
-        "log_t": run.log_t.astype(np.float64),
-        "log_loss": run.log_loss.astype(np.float64),
-        "u": u.astype(np.float32),
-        "log_w": np.maximum(log_w, low).astype(np.float32),
-        "log_a": np.maximum(log_a, low).astype(np.float32),
-        "sign": np.sign(a).astype(np.int8),
-    }
-
-
-def _events(run: Trajectory) -> dict[str, NDArray[Any]]:
-    events = run.events[:MAX_EVENTS]
-    kinds = {kind: k for k, kind in enumerate(EVENT_KINDS)}
-    return {
-        "event_log_t": events["log_t"].astype(np.float64),
-        "event_neuron": events["neuron"].astype(np.int32),
-        "event_point": events["point"].astype(np.int32),
-        "event_kind": np.array([kinds[k] for k in events["kind"].tolist()], dtype=np.uint8),
-        "mode": run.modes(0).astype(np.uint8),
-    }
-
-
-def network_arrays(net: Network, prefix: str) -> dict[str, NDArray[Any]]:
-    """A single network for the page."""
-    low = -3e38
-    return {
-        f"{prefix}_u": net.directions.astype(np.float32),
-        f"{prefix}_log_w": np.maximum(net.log_norms, low).astype(np.float32),
-        f"{prefix}_log_a": np.maximum(net.log_outputs, low).astype(np.float32),
-        f"{prefix}_sign": np.sign(net.signs).astype(np.int8),
-    }
-
-
 # -------------------------------------------------------------------- numbers
+
+
+def final_outputs(run: Trajectory) -> Array:
+    """What is learned, at the points: of the linearised network its own outputs."""
+    linearised = run.options.get("train") == "linearised"
+    return np.asarray(run.kept["outputs"][-1]) if linearised else run.final.predict(run.data.X)
+
+
+def trained_numbers(state: State, run: Trajectory) -> dict[str, float | None]:
+    """Those of the end of a run; loss and margin of the network linearised are its own."""
+    found = numbers(state, run.data, run.final)
+    if state.train == "linearised":
+        found["margin"] = None
+        if state.is_regression:
+            found["loss"] = float(np.exp(run.log_loss[-1]))
+    return found
 
 
 def numbers(state: State, data: Dataset, net: Network) -> dict[str, float | None]:
@@ -282,8 +266,11 @@ def prediction(
     """What theory says of the limit of small scales, and its network where there is one."""
     if not state.is_regression:
         return {"reason": "The limit theorems here are about the square loss."}, {}
-    if state.train == "hidden":
-        return {"reason": "The limit theorems here train both layers."}, {}
+    if state.train in ("output", "linearised"):
+        return _kernel_limit(state, data, net)
+    if not state.is_plain:
+        reason = "The limit theorems here train both layers of a ReLU network, at one rate."
+        return {"reason": reason + (" Without decay." if state.decay else "")}, {}
     try:
         answer = limits.predict(data, net)
     except InputError as error:
@@ -292,11 +279,30 @@ def prediction(
     if answer.network is None:
         return told, {}
     told |= {"has_network": True, "numbers": numbers(state, data, answer.network)}
-    arrays = network_arrays(answer.network, "limit")
+    sent = arrays.of_network(answer.network, "limit")
     detail: Any = answer.detail
     if answer.method == "saddle_to_saddle":
         # the papers' loss is 1/2n; the stairs of another factor are those times its ratio
         factor = state.loss_function().kappa(data.n) * data.n  # type: ignore[union-attr]
-        arrays["stair_loss"] = np.asarray(detail.losses, dtype=np.float64) * factor
-        arrays["stair_tau"] = np.asarray(detail.times, dtype=np.float64) / factor
-    return told, arrays
+        sent["stair_loss"] = np.asarray(detail.losses, dtype=np.float64) * factor
+        sent["stair_tau"] = np.asarray(detail.times, dtype=np.float64) / factor
+    return told, sent
+
+
+def _kernel_limit(
+    state: State, data: Dataset, net: Network
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The limit of fixed features, which is known at every scale."""
+    loss = state.loss_function()
+    found: Any = limits.kernel(data, net, loss=loss, train=state.train, rates=state.rates)
+    start = net if state.train == "linearised" else None
+    figures = numbers(state, data, found.network)
+    if start is not None:
+        figures["loss"] = float(np.exp(found.log_loss))
+    told = {
+        "method": "kernel",
+        "reason": "Features are fixed, so training is linear and its limit a closed form.",
+        "has_network": True,
+        "numbers": figures,
+    }
+    return told, arrays.of_network(found.network, "limit", start)

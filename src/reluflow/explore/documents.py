@@ -11,7 +11,6 @@ import numpy as np
 
 from reluflow import spec
 from reluflow.dataset import Dataset
-from reluflow.departures import departure
 from reluflow.errors import InputError
 from reluflow.explore.state import DEFAULT_STOP, MAX_POINTS, Drawn, State, mantissas, of_values
 from reluflow.losses import Square
@@ -38,8 +37,14 @@ def tables(state: State) -> dict[str, Any]:
         network = {"a": a.tolist(), "W": W.tolist(), "log_scale": start.log_scale.tolist()}
         if np.any(start.log_scale_out != start.log_scale):
             network["log_scale_out"] = start.log_scale_out.tolist()
+    if state.slope:
+        network["slope"] = state.slope
     loss = {"name": state.loss, **({"factor": state.factor} if state.is_regression else {})}
     engine: dict[str, Any] = {"name": "flow", "train": state.train, "rtol": state.rtol}
+    if state.rates != (1.0, 1.0):
+        engine["rates"] = list(state.rates)
+    if state.decay:
+        engine["decay"] = state.decay
     stop = state.options()["stop_log_loss"]
     if stop is not None:
         engine["stop_log_loss"] = stop
@@ -126,11 +131,6 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
             'the file asks for gradient descent; the explorer shows the flow. Set name = "flow" '
             "under [engine], without lr and steps."
         )
-    if task.engine.train not in ("both", "hidden") or task.engine.rates != (1.0, 1.0):
-        raise InputError(
-            f'the file trains "{task.engine.train}" at the rates {list(task.engine.rates)}; the '
-            "explorer shows both layers or the hidden one, at rates 1 and 1. Leave that out."
-        )
     table, engine = raw["network"], task.engine
     stop = engine.stop_log_loss
     if engine.stop_loss is not None:
@@ -140,12 +140,14 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
     settings: dict[str, Any] = {
         "loss": task.loss.name,
         "train": engine.train,
+        "rates": engine.rates,
+        "decay": engine.decay,
         "rtol": max(engine.rtol, 1e-12),
         "stop_log_loss": stop,
     }
     if isinstance(task.loss, Square):
         settings["factor"] = task.loss.factor
-    simple = {"init", "width", "log_scale", "directions", "signs", "seed"}
+    simple = {"init", "width", "log_scale", "directions", "signs", "seed", "slope"}
     draws = isinstance(table.get("signs", "random"), str) and "seed" in table
     scale = table.get("log_scale", 0.0)
     known = table.get("init") in ("balanced", "dominated") and not isinstance(scale, list)
@@ -153,20 +155,17 @@ def from_task(task: spec.Task, raw: Mapping[str, Any]) -> State:
         return of_values(task.data, task.net, **settings)
     names = ("init", "width", "directions", "signs", "seed")
     net = Drawn(**{name: table[name] for name in names if name in table})
-    return of_values(task.data, None, net=net, log_scale=float(scale), **settings)
+    settings |= {"log_scale": float(scale), "slope": task.net.slope}
+    return of_values(task.data, None, net=net, **settings)
 
 
 def from_run(run: Trajectory) -> State:
     """The state that a computed run started from."""
-    words = departure(run)
-    if words:
-        raise InputError(
-            f"the run is trained with {words}; the explorer shows plain flow. Pass its data and "
-            "its network instead."
-        )
     settings: dict[str, Any] = {
         "loss": run.loss_function.name,
         "train": str(run.options["train"]),
+        "rates": tuple(run.options.get("rates", (1.0, 1.0))),
+        "decay": float(run.options.get("decay", 0.0)),
         "rtol": float(run.options.get("rtol", 1e-8)),
     }
     if isinstance(run.loss_function, Square):

@@ -13,6 +13,7 @@ from reluflow import engines, interpolators, limits, theory
 from reluflow.dataset import Dataset
 from reluflow.errors import ReluflowError
 from reluflow.explore import compute, frames
+from reluflow.explore.arrays import of_network
 from reluflow.explore.compute import FULL_SECONDS, Stop
 from reluflow.explore.state import State, from_json, to_json
 from reluflow.network import Network
@@ -89,7 +90,7 @@ def disagreement(one: Trajectory, other: Trajectory) -> float:
 
     Of classifiers the outputs grow without end, so they are compared over their norms.
     """
-    first, second = (run.final.predict(run.data.X) for run in (one, other))
+    first, second = (compute.final_outputs(run) for run in (one, other))
     if one.loss_function.name != "square":
         first, second = first / np.abs(first).max(), second / np.abs(second).max()
     size = max(float(np.abs(one.data.y).max()), 1e-300)
@@ -98,28 +99,32 @@ def disagreement(one: Trajectory, other: Trajectory) -> float:
 
 def extremal(state: State, run: Trajectory, stop: Stop) -> Part:
     """The network of smallest norm that fits, or of largest margin."""
+    leaky: dict[str, Any] = {"slope": state.slope} if state.slope else {}
+    decay: dict[str, Any] = {}
     if state.is_regression:
-        best: Any = interpolators.min_norm(run.data)
-        title = "smallest norm"
+        if state.decay:
+            decay = {"decay": state.decay, "loss": state.loss_function()}
+        best: Any = interpolators.min_norm(run.data, **decay, **leaky)
+        title = "least loss and decay" if decay else "smallest norm"
     else:
-        best = interpolators.max_margin(run.data)
+        best = interpolators.max_margin(run.data, **leaky)
         title = "largest margin"
     told = {
         "title": title,
         "certified": bool(best.certified),
         "numbers": compute.numbers(state, run.data, best.network),
     }
-    return told, compute.network_arrays(best.network, "extremal")
+    return told, of_network(best.network, "extremal")
 
 
 def heuristic(state: State, run: Trajectory, stop: Stop) -> Part:
     """The alternating guess of the staircase where no theorem predicts one."""
     told, _ = compute.prediction(state, run.data, run.net)
-    if told.get("has_network") or not state.is_regression or state.train == "hidden":
+    if told.get("has_network") or not (state.is_regression and state.is_plain):
         return {"skipped": True}, {}
     kappa = state.loss_function().kappa(state.n)  # type: ignore[union-attr]
     guess = limits.alternating(run.data, run.net, kappa=kappa)
-    arrays = compute.network_arrays(guess.network, "limit")
+    arrays = of_network(guess.network, "limit")
     arrays["stair_loss"] = np.asarray(guess.losses, dtype=np.float64)
     arrays["stair_tau"] = np.asarray(guess.times, dtype=np.float64)
     return {
@@ -138,14 +143,15 @@ def strip(state: State, run: Trajectory, stop: Stop) -> Part:
     for scale in STRIP_SCALES:
         if stop():
             break
-        if state.train == "hidden" and scale < -300.0:
-            continue
+        if state.train != "both" and scale < -300.0:
+            continue  # weights that are not trained cannot be smaller than floats
         other = from_json({**to_json(state), "log_scale": scale})
         there = compute.train(other, max(state.rtol, 1e-7), FULL_SECONDS, stop)
         scales.append(scale)
         endings.append(str(there.status))
         norms.append(there.final.squared_norm)
-        for name, array in compute.network_arrays(there.final, "strip").items():
+        start = there.net if state.train == "linearised" else None
+        for name, array in of_network(there.final, "strip", start).items():
             nets.setdefault(name, []).append(array)
     stacked = {name: np.stack(rows) for name, rows in nets.items()}
     return {"scales": scales, "endings": endings, "norms": norms}, stacked

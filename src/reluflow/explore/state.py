@@ -16,7 +16,7 @@ from reluflow import losses, networks
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.errors import InputError
-from reluflow.network import Network, no_slope
+from reluflow.network import Network
 from reluflow.wording import cut
 
 VERSION = 1
@@ -28,6 +28,7 @@ DEFAULT_STOP = -50.0  # log-loss at which a classifier's run ends
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Seed = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Width = Annotated[int, msgspec.Meta(ge=1, le=MAX_WIDTH)]
+Rate = Annotated[float, msgspec.Meta(ge=1.0 / LARGEST, le=LARGEST)]
 
 
 class StateError(InputError):
@@ -81,7 +82,10 @@ class State(_Part, frozen=True, kw_only=True):
     log_scale: Annotated[float, msgspec.Meta(ge=-1e7, le=20.0)] = -10.0
     loss: Literal["square", "exponential", "logistic"] = "square"
     factor: Literal["1/2n", "1/2", "1/n"] = "1/2n"
-    train: Literal["both", "hidden"] = "both"
+    train: Literal["both", "hidden", "output", "linearised"] = "both"
+    rates: tuple[Rate, Rate] = (1.0, 1.0)
+    decay: Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)] = 0.0
+    slope: Annotated[float, msgspec.Meta(ge=0.0, lt=1.0)] = 0.0
     rtol: Annotated[float, msgspec.Meta(ge=1e-12, le=1e-2)] = 1e-8
     stop_log_loss: Annotated[float, msgspec.Meta(ge=-1e4, le=0.0)] | None = None
 
@@ -99,6 +103,12 @@ class State(_Part, frozen=True, kw_only=True):
     def is_regression(self) -> bool:
         """Whether the loss is the square loss."""
         return self.loss == "square"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is plain training of a ReLU network, which limit theorems are about."""
+        plain = self.train == "both" and self.rates == (1.0, 1.0)
+        return plain and self.decay == 0.0 and self.slope == 0.0
 
     def dataset(self) -> Dataset:
         """The points with their labels."""
@@ -127,7 +137,7 @@ class State(_Part, frozen=True, kw_only=True):
             hidden = self.log_scale + np.asarray(added if added is not None else 0.0)
             out = None if added_out is None else self.log_scale + np.asarray(added_out)
             start = Network(net.a, net.W, hidden, log_scale_out=out)
-        return self._turned(start) if self.moves else start
+        return (self._turned(start) if self.moves else start).with_slope(self.slope)
 
     def _turned(self, net: Network) -> Network:
         a, W = mantissas(net)
@@ -147,6 +157,8 @@ class State(_Part, frozen=True, kw_only=True):
         return {
             "loss": self.loss_function(),
             "train": self.train,
+            "rates": self.rates,
+            "decay": self.decay,
             "rtol": self.rtol,
             "stop_log_loss": stop,
         }
@@ -171,12 +183,23 @@ def from_json(raw: Any) -> State:
 def to_json(state: State) -> dict[str, Any]:
     """Plain data from which `from_json` makes an equal state."""
     found: dict[str, Any] = msgspec.to_builtins(state)
-    return found
+    return {**found, "rates": list(state.rates)}  # as JSON has it
 
 
 def check(state: State) -> None:
     """Refuse what is beyond the limits of the page or what no network can be trained on."""
     _check_sizes(state)
+    still = {"hidden": 1, "output": 0}.get(state.train)
+    if still is not None and state.rates[still] != 1.0:
+        raise StateError(
+            f"the rate of the {('hidden', 'output')[still]} weights is {state.rates[still]:g}, but "
+            f"only the {state.train} weights are trained. Give 1 there."
+        )
+    if state.decay and (state.train != "both" or state.rates != (1.0, 1.0)):
+        raise StateError(
+            f"weight decay is {state.decay:g}; the flow has it for both layers at rates 1 and 1. "
+            "Set it to 0, or train these."
+        )
     X, y = np.array(state.X), np.array(state.y)
     if state.line and (X.shape[1] != 2 or np.any(X[:, 1] != 1.0)):
         raise StateError("points on a line are rows (x, 1). Use a plane for other inputs.")
@@ -249,7 +272,6 @@ def _check_sizes(state: State) -> None:
 
 def of_values(data: Dataset, start: Network | None, **settings: Any) -> State:
     """The state of a data set and a network given as values."""
-    no_slope(start, "the explorer")
     is_line = data.d == 2 and bool(np.all(data.X[:, 1] == 1.0))
     fields: Mapping[str, Any] = {"X": data.X.tolist(), "y": data.y.tolist(), "line": is_line}
     if start is None:
@@ -264,5 +286,6 @@ def of_values(data: Dataset, start: Network | None, **settings: Any) -> State:
         chosen = {
             "net": Given(a=a.tolist(), W=W.tolist(), log_scale=rest, log_scale_out=out),
             "log_scale": common,
+            "slope": start.slope,
         }
     return from_json(to_json(State(**fields, **chosen, **settings)))

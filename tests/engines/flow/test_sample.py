@@ -20,6 +20,18 @@ def test_a_sweep_finds_the_networks_that_single_questions_find(log_scale):
         assert swept.network(k).predict(DATA.X) == pytest.approx(alone.predict(DATA.X), abs=1e-7)
 
 
+def test_a_time_is_reached_though_the_clock_is_late():
+    """Classes from exp(-1e6): the clock is at 6e6 by the end, and ticks in steps of 1e-9."""
+    data = rf.datasets.from_points([-2.2, -1.4, -0.5, 0.4, 1.2, 2.0], [-1, -1, 1, 1, -1, -1])
+    net = rf.networks.balanced(2, 30, log_scale=-1e6, seed=4)
+    run = rf.flow(data, net, loss="exponential", stop_log_loss=-50.0)
+    assert run.kept["clock"][-1] > 1e6
+    times = 0.5 * (run.log_t[-12:-1] + run.log_t[-11:])
+    swept = run.sample(times)
+    assert swept.log_t == pytest.approx(times, rel=1e-9)
+    assert (np.diff(swept.log_loss) < 0.0).all()
+
+
 def test_a_thinned_run_is_swept_like_a_full_one():
     net = rf.networks.balanced(2, 8, log_scale=-5.0, seed=3)
     full, thin = (rf.flow(DATA, net, rtol=1e-10, record=count) for count in (400, 4))

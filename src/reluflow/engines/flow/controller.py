@@ -12,11 +12,10 @@ tried step is then
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow import riders, tableau, tolerances
@@ -98,8 +97,10 @@ class Controller:
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
         wanted = at.state.step
-        quiet = tolerances.NOISE * self.rtol / at.noise  # rounding stays far below the tolerance
-        step = min(wanted, reach, limit, quiet)
+        step = min(wanted, reach, limit)
+        if step * at.most_noise > 0.5 * tolerances.NOISE * self.rtol:
+            # rounding stays far below the tolerance
+            step = min(step, tolerances.NOISE * self.rtol / at.noise)
         if self.problem.decay:
             step = min(step, LONGEST / self.problem.decay)
         cut = step == reach  # not by its own error
@@ -152,8 +153,9 @@ class Controller:
         return coupled.limits_of(at, near, far, unit, light)
 
     def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:
-        pulls = np.abs(at.c * self.problem.planes.length)
-        rate = max(at.fastest, float(pulls.max()), boost_rate)
+        if not len(self.agenda.moments):
+            return np.inf
+        rate = max(at.fastest, float(at.pulls.max()), boost_rate)
         reach = self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
         # what was expected now lies behind: a step has to move the clock
         return max(reach, 2.0 * float(np.spacing(at.state.clock)))
@@ -176,19 +178,12 @@ class Controller:
             # what lies an instant ahead is on no agenda: the step ends there
             soonest = float(moved.first.min()) * stretch.step
             return reach if reach < stretch.step else soonest
-        end = min(float(moved.stopped.min(initial=2.0)), self._leaves_rest(at, stretch))
+        end = min(float(moved.stopped.min()), self._leaves_rest(at, stretch))
         if end <= 1.0 and (1.0 - end) * stretch.boost > self.tol_event:
             return end * stretch.step
         return None
 
     # ------------------------------------------------------------------ crossroads
-
-    def resting(self, at: Start) -> NDArray[np.int64]:
-        """Neurons that slide on dependent planes."""
-        bound = ~at.classes.free
-        if not bound.any():
-            return np.empty(0, np.int64)
-        return np.flatnonzero((at.classes.cid >= 0) & bound[at.classes.cid])
 
     def _leaves_rest(self, at: Start, stretch: Stretch) -> float:
         """When in the step the first of these can no longer rest, by bisection; 2.0: never.
@@ -197,7 +192,7 @@ class Controller:
         """
         leaves = 2.0
         known: dict[tuple[float, bytes], float] = {}  # neurons of one row go together
-        for j in self.resting(at).tolist():
+        for j in at.resting:
             a, row = float(at.state.a[j]), at.state.mode[j]
             key = float(np.sign(a)), row.tobytes()
             if key not in known:
@@ -239,23 +234,22 @@ class Controller:
         self.counters.steps += 1
         was = at.state
         changed = (moved.mode != was.mode).any(axis=1)
-        end = replace(
-            was, a=moved.a, w=moved.w, mode=moved.mode, sigma=was.sigma.copy(),
-            still=was.still.copy(), still_sigma=np.where(changed, np.nan, was.still_sigma),
-            clock=was.clock + stretch.step, step=following,
+        end = State(
+            moved.a, moved.w, was.sigma.copy(), moved.mode, was.still.copy(),
+            np.where(changed, np.nan, was.still_sigma), was.t, was.log_t,
+            was.clock + stretch.step, following, was.rest, was.rest_sigma,
         )  # fmt: skip
         end.fade(self.problem.decay * stretch.step)
         self.crowd = 1 + len(tried.events)
         self.log.extend(was.clock, stretch.step, tried.events)
-        stopped = np.flatnonzero(moved.stopped <= 1.0).tolist()
-        resting = self.resting(at).tolist()
-        if stopped or resting:
+        stopped = (moved.stopped <= 1.0).nonzero()[0].tolist()
+        if stopped or at.resting:
             c = self.problem.forces(end.outputs(self.problem))
             tick = coupled.tick_of(at)
             for j in stopped:
                 redirect(self.problem, end, c, j, self.log, came_from=was, tick=tick)
             near = self.tol_event * stretch.step / max(stretch.boost, 1e-300)
-            for j in resting:
+            for j in at.resting:
                 # what the forces inside the step said is confirmed by those at its end: a neuron
                 # that left before its rest ends would be back at once
                 if self.leaving.get(j, np.inf) <= end.clock + near:

@@ -77,7 +77,7 @@ class Crowd:
         """Whether the next step is taken here."""
         look = LOOK * max(1.0, self.problem.price)
         ready = self.stiff < self.again * PATIENCE and self.taken < self.again * look
-        return ready and len(at.classes.face) > 0 and not len(self.controller.resting(at))
+        return ready and len(at.classes.face) > 0 and not at.resting
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit``."""

@@ -256,7 +256,9 @@ class Flow:
                 return np.exp(log_t), log_t
 
         self.log.date(dated_slow)
-        end.t, end.log_t = _only(dated_slow(np.array([end.clock])))
+        # late in a run the last step to a time may be too short to move the clock
+        moment = end.clock if end.clock > origin.clock else np.inf
+        end.t, end.log_t = _only(dated_slow(np.array([moment])))
         if np.isfinite(self.stops.t_end) and end.log_t > self.stops.log_t_end - 2e-11:
             end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
 

@@ -130,15 +130,16 @@ def _follow(
         # without the events of a step that was cut off between its end and its record
         return replace(found, events=found.events[found.events["t"] <= found.t[-1]])
 
-    kernels = wanted(run.problem.is_square)
+    kernels, shown = wanted(run.problem.is_square), is_shown(progress)
     with (
-        bar(is_shown(progress), "gradient flow", kernels=kernels) as update,
+        bar(shown, "gradient flow", kernels=kernels) as update,
         interrupts.deferred() as pending,
     ):
 
         def tick(log_t: float, log_loss: float) -> None:
-            log_t += run.problem.units.log_time
-            update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
+            if shown:
+                log_t += run.problem.units.log_time
+                update(run.counters.steps, f"log t {log_t:.4g}, log loss {log_loss:.6g}")
             checkpoints.offer(so_far)
             pending.check()
             if stop is not None and stop():

@@ -35,13 +35,15 @@ class Plateau:
         self.problem, self.rtol, self.log = problem, rtol, log
         self.endless = False  # the dormant neurons shrink for ever: the plateau is the limit
         self.log_level = float(np.log(DORMANT * rtol * problem.output_scale))
+        self.log_width = float(np.log(problem.net.width))
+        self.log_scale = float(np.log(0.5 * problem.longest * problem.net.width))
 
     def dormant(self, at: Start) -> NDArray[np.bool_] | None:
         """The neurons that move alone, or None where no worthwhile plateau begins."""
         if self.problem.hidden or not self._any_asleep(at):
             return None
         sizes = at.state.log_outputs(self.problem)
-        asleep = np.asarray(sizes < self.log_level - np.log(len(sizes)))
+        asleep = np.asarray(sizes < self.log_level - self.log_width)
         living = at.classes.cid >= 0
         if not (asleep & living).any():
             return None
@@ -82,7 +84,7 @@ class Plateau:
     def _any_asleep(self, at: Start) -> bool:
         """Whether some living neuron is small: a cheap test that spares most steps the rest."""
         state = at.state
-        level = self.log_level - float(np.log(0.5 * self.problem.longest * len(state.a)))
+        level = self.log_level - self.log_scale
         return bool(any_below(state.a, state.w, state.sigma, at.classes.cid, level))
 
     def walk(self, at: Start, moving: NDArray[np.bool_], limit: float) -> State:

@@ -62,10 +62,12 @@ class Problem:
         both[owner[length < 0.0]] = True
         gram = np.ascontiguousarray(normals @ normals.T)
         np.fill_diagonal(gram, 1.0)
+        self.side = (length > 0.0).astype(np.int8)  # the mode of a neuron that a point pulls
         self.planes = Planes(normals, gram, both, owner, length, self.y, net.slope)
         self.longest = float(np.abs(length).max())
         self.spectral_norm = float(np.linalg.norm(length[:, None] * normals[owner], 2))
         self.is_square = isinstance(loss, Square)
+        self.log_unit = 2.0 * self.units.label * float(np.log(2.0)) if self.is_square else 0.0
         self.decay = float(np.ldexp(decay, self.units.time))
         self.is_timed = self.is_square or decay > 0.0
         self.kappa = loss.kappa(self.n) if isinstance(loss, Square) else 0.0
@@ -112,8 +114,7 @@ class Problem:
 
     def log_loss(self, h: Array) -> float:
         """Logarithm of the loss at outputs ``h``, in the units of the data."""
-        shift = 2.0 * self.units.label * np.log(2.0) if self.is_square else 0.0
-        return float(self.loss.log_value(h, self.y) + shift)
+        return float(self.loss.log_value(h, self.y) + self.log_unit)
 
 
 def planes_of(X: Array) -> tuple[Array, NDArray[np.int64], Array]:

@@ -125,7 +125,7 @@ def stack(problem: Problem, states: list[State]) -> dict[str, NDArray[Any]]:
         "W": W,
         "log_scale": scale,
         "log_scale_out": scale.copy(),
-        "mode": np.stack([to_points(state.mode, problem.planes) for state in states]),
+        "mode": to_points(np.stack([state.mode for state in states]), problem.planes),
         "still": np.stack([state.still for state in states]),
         "still_sigma": np.stack([state.still_sigma for state in states]),
         "clock": np.array([state.clock for state in states]),

@@ -154,6 +154,8 @@ def lasting(at: Start, rtol: float) -> Start:
     """
     problem, state, rows = at.problem, at.state, at.classes
     fading = riders(at, rtol)
+    if not fading.any():
+        return at
     for k in np.unique(rows.cid[fading]).tolist():
         own = np.flatnonzero(fading & (rows.cid == k))
         g, w = _pulls(problem, rows.face[k], at.c[None])[0], state.w[own]

@@ -36,6 +36,7 @@ from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED, TIC
 from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
+from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.ending import LONG
 from reluflow.kernels.flow.forces import speeds
 from reluflow.kernels.flow.layout import SLIDE, Limits, Neurons, Rows
@@ -79,6 +80,16 @@ class Start:
         return float(self.speeds.max(initial=0.0))
 
     @cached_property
+    def pulls(self) -> Array:
+        """The pull of each point (n,), ``|c x|``."""
+        return np.asarray(np.abs(self.c * self.problem.planes.length))
+
+    @property
+    def most_noise(self) -> float:
+        """A bound on the rounding of the forces, to a few of its own roundings."""
+        return max(2e-16 * float(self.pulls.sum()), 1e-300)
+
+    @cached_property
     def noise(self) -> float:
         """The rounding of the forces.
 
@@ -86,10 +97,37 @@ class Start:
         """
         planes = self.problem.planes
         face = self.classes.face[:, planes.owner]
-        felt = (face == np.where(planes.length > 0.0, 1, 0)).any(axis=0)
-        if planes.slope > 0.0:
-            felt = (face != SLIDE).any(axis=0)
-        return max(2e-16 * float(np.abs(self.c * planes.length)[felt].sum()), 1e-300)
+        felt = (face != SLIDE if planes.slope > 0.0 else face == self.problem.side).any(axis=0)
+        return max(2e-16 * float(self.pulls[felt].sum()), 1e-300)
+
+    @cached_property
+    def resting(self) -> list[int]:
+        """Neurons that slide on dependent planes."""
+        rows = self.classes
+        if rows.free.all():
+            return []
+        found: list[int] = np.flatnonzero((rows.cid >= 0) & ~rows.free[rows.cid]).tolist()
+        return found
+
+    @cached_property
+    def strongest(self) -> float:
+        """The largest force."""
+        return float(np.abs(self.c).max())
+
+    @cached_property
+    def system(self) -> System:
+        """All of it as kernels take it, without eigenvectors."""
+        problem = self.problem
+        return System(
+            self.neurons, self.classes, problem.planes, problem.law, self.h, self.c, self.kernel,
+            _NO_VALUES, _NO_VECTORS, self.rounding,
+        )  # fmt: skip
+
+    @cached_property
+    def stiff_system(self) -> System:
+        """The same with eigenvalues and eigenvectors."""
+        values, vectors = self.eigen
+        return self.system._replace(values=values, vectors=vectors)
 
     @cached_property
     def whole(self) -> Start:
@@ -218,7 +256,7 @@ def attempt(
         if not error <= 1.0:  # also where it is not a number
             return Attempt(stretch, None, rows)
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
-        limits_now = limits._replace(light=bound, late=LATE * bound, tail=tail)
+        limits_now = Limits(*limits[:5], bound, LATE * bound, tail)
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
         if step * at.problem.decay > LONG and (moved.first <= 1.0).any():
             return Attempt(stretch._replace(error=UNSETTLED), None, rows)
@@ -244,16 +282,13 @@ def _solve(
     """The equations of the step, and the goal to which they were solved."""
     problem = at.problem
     stiff = step * at.stiffness >= PICARD
-    values, vectors, goal = _NO_VALUES, _NO_VECTORS, SOLVED * rtol
+    goal = SOLVED * rtol
     if problem.is_square:
-        goal *= float(np.abs(at.c).max()) / problem.kappa
-        if stiff:
-            values, vectors = at.eigen
+        goal *= at.strongest / problem.kappa
     if problem.decay:  # pulls of that size remain at rest, of larger forces that cancel
-        largest = float(np.abs(at.c).max()) * problem.longest
-        goal *= min(1.0, problem.decay / max(largest, 1e-300))
+        goal *= min(1.0, problem.decay / max(at.strongest * problem.longest, 1e-300))
     goal = max(goal, at.rounding)
-    system = _system(at, values, vectors)
+    system = at.stiff_system if stiff and problem.is_square else at.system
     guess = kernel.Guess(bend, ratio, kinks, goal)
     try:
         if problem.is_square:
@@ -276,14 +311,6 @@ def carried_alone(
     return _carried(part, c, step, limits, np.zeros(len(rows.face), np.bool_), True)
 
 
-def _system(at: Start, values: Array = _NO_VALUES, vectors: Array = _NO_VECTORS) -> kernel.System:
-    problem = at.problem
-    return kernel.System(
-        at.neurons, at.classes, problem.planes, problem.law, at.h, at.c, at.kernel, values,
-        vectors, at.rounding,
-    )  # fmt: skip
-
-
 def _carried(
     at: Start, c: Array, step: float, limits: Limits, sure: NDArray[np.bool_], patient: bool
 ) -> tuple[Moved, Array]:
@@ -291,7 +318,7 @@ def _carried(
     capacity = 64 + at.neurons.z.size
     while True:
         log = Log(np.empty((capacity, 5)), np.zeros(1, np.int64))
-        moved = carry(_system(at), c, step, tableau.TABLES, limits, sure, patient, log)
+        moved = carry(at.system, c, step, tableau.TABLES, limits, sure, patient, log)
         used = int(log.used[0])
         if used <= capacity:
             return moved, log.rows[:used]
@@ -307,7 +334,7 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     """
     law = at.problem.law
     stages = tableau.STAGES
-    defect, largest, last = kernel.defects(_system(at), solved.c, tableau.RADAU_TO_START)
+    defect, largest, last = kernel.defects(at.system, solved.c, tableau.RADAU_TO_START)
     if largest == 0.0:
         return 0.0, 0.0
     boost = step * max(at.fastest, last)
@@ -326,7 +353,7 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
 
 def outputs(at: Start, c: Array, step: float) -> Array:
     """Outputs (S, n) at the nodes of neurons carried by forces ``c`` (S, n) at the nodes."""
-    return np.asarray(kernel.node_outputs(c, _system(at), step, tableau.RADAU_A))
+    return np.asarray(kernel.node_outputs(c, at.system, step, tableau.RADAU_A))
 
 
 def limits_of(at: Start, near: float, far: float, unit: float, light: float) -> Limits:

@@ -16,7 +16,7 @@ import { bindKeys, helpDialog } from "./keys.js";
 
 export class App {
   constructor(root, transport, { frozen = false, remember = () => {} } = {}) {
-    Object.assign(this, { root, frozen, remember, ghosts: [], slow: {}, presets: [], index: 0, hot: null,
+    Object.assign(this, { root, frozen, remember, ghosts: [], slow: {}, fresh: new Set(), presets: [], index: 0, hot: null,
       run: null, problem: null, dragging: false, axisKind: null, preset: null, atEnd: true, state: null });
     if (transport) this.link = new Scheduler(transport, (...told) => this.take(...told));
     this.player = new Player(this);
@@ -35,10 +35,9 @@ export class App {
     const key = (text, label, onclick) => html("button", { type: "button", class: "small", "aria-label": label, onclick }, text);
     root.classList.add("rfx");
     root.replaceChildren(
-      html("header", {}, html("h1", {}, "reluflow explorer"), html("span", { role: "status", class: "status" }, this.badge),
+      html("header", {}, html("h1", {}, "reluflow explorer"), html("span", { role: "status", class: "status" }, this.badge), this.alert,
         html("span", { class: "tools" }, key("Help", "Help and keys", () => this.help.showModal()),
           key("◐", "Light or dark", () => this.toggleTheme()))),
-      this.alert,
       html("div", { class: "columns" }, this.frozen ? null : this.controls.element,
         html("main", { class: "scenes" }, ...this.scenes.map((scene) => scene.card.element)),
         html("div", { class: "right", role: "complementary", "aria-label": "Numbers and verdicts" }, this.numbers.element)),
@@ -71,12 +70,27 @@ export class App {
     this.change({ loss, y, stop_log_loss: null });
   }
 
+  // a layer that is not trained has the rate 1, and decay is for both
+  setTrain(train) {
+    const [hidden, output] = this.state.rates;
+    this.change({ train, decay: train === "both" ? this.state.decay : 0, rates: [train === "output" ? 1 : hidden, train === "hidden" ? 1 : output] });
+  }
+
   compute(moved) {
     if (this.link && !this.frozen) this.link.change(this.state, moved);
     this.redraw();
   }
 
   settle() { this.redraw(); }
+
+  // a hand keeps a point this far from those of the other class: no network tells them apart there
+  apart(i, row, label, least) {
+    const { X, y, loss } = this.state;
+    if (loss === "square") return row;
+    const near = X.find((other, k) => k !== i && y[k] !== (label ?? y[i])
+      && Math.hypot(...row.map((x, c) => x - other[c])) < least);
+    return near ? row.map((x, c) => (c ? x : near[0] + (x < near[0] ? -least : least))) : row;
+  }
 
   movePoint(i, row, label, moved) {
     const tidy = (x) => Number(x.toPrecision(6));
@@ -121,6 +135,7 @@ export class App {
     this.axisKind = null;
     this.logLoss = null;
     this.atEnd = true;
+    this.slow = {};
     this.state = completed(preset.state);
     this.preset = preset;
     this.compute(performance.now());
@@ -150,7 +165,10 @@ export class App {
     this.problem = header.warnings.length ? { points: header.warnings[0].points, short: "", text: header.warnings[0].text } : null;
     this.say(this.problem ? this.problem.text : null);
     if (!entry || entry.kind === "full") {
-      this.slow = {};
+      const [was, now] = [this.slowOf, this.run.state];
+      if (!was || was.line !== now.line || was.X[0].length !== now.X[0].length) this.slow = {};
+      this.slowOf = now;
+      this.fresh.clear();
       this.root.dataset.slow = "";
       this.remember(this.state);
       if (this.link && !this.frozen) this.link.slow(this.run.state);
@@ -167,15 +185,18 @@ export class App {
       if (header.undecided) { this.mark("undecided", "undecided"); this.say(header.note); }
     }
     this.slow[header.part] = header;
-    if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run.d);
+    this.fresh.add(header.part);
+    if (header.part === "extremal") this.slow.extremalNet = Net.of(arrays, "extremal", this.run);
     if (header.part === "heuristic" && arrays.limit_sign) {
-      this.run.limit = Net.of(arrays, "limit", this.run.d);
+      this.run.limit = Net.of(arrays, "limit", this.run);
       this.run.stairs = arrays;
     }
-    if (header.part === "strip" && arrays.strip_sign) {
-      this.slow.stripNets = header.scales.map((_, k) => Net.of(arrays, "strip", this.run.d, k));
+    if (header.part === "strip") {
+      this.slow.stripNets = arrays.strip_sign
+        ? header.scales.map((_, k) => Net.of(arrays, "strip", this.run, k)) : null;
+      this.slow.stripOf = this.slowOf;
     }
-    this.root.dataset.slow = Object.keys(this.slow).join(" ");
+    this.root.dataset.slow = [...this.fresh].join(" ");
     this.redraw();
   }
 
@@ -246,13 +267,14 @@ export class App {
     const fits = run && run.d === state.X[0].length;
     const flat = state.X[0].length === 2;
     const [line, plane, loss, raster, strip] = this.scenes;
-    line.card.show(flat && state.line);
-    this.root.classList.toggle("no-line", !(flat && state.line));
-    plane.card.show(flat);
+    this.arrange(flat, flat && state.line);
     const net = fits ? run.netAt(clamp(this.index, 0, run.count - 1)) : null;
-    const shared = { run: fits ? run : null, net, axis: fits ? this.axis : null, ghosts: this.ghosts, slow: this.slow,
+    // what is computed at rest stays until it is computed anew, and looks it
+    const late = (part) => !(fits && this.slowOf === run.state && this.fresh.has(part));
+    strip.card.element.classList.toggle("late", Boolean(this.slow.stripNets) && late("strip"));
+    const shared = { run: fits ? run : null, net, axis: fits ? this.axis : null, ghosts: this.ghosts, slow: this.slow, late,
       problem: this.problem, extremal: this.slow.extremalNet && this.slow.extremalNet.d === state.X[0].length ? this.slow.extremalNet : null,
-      strip: this.slow.stripNets ? { nets: this.slow.stripNets, ...this.slow.strip } : null };
+      strip: this.slow.stripNets ? { nets: this.slow.stripNets, state: this.slow.stripOf, ...this.slow.strip } : null };
     if (!this.frozen) this.controls.draw();
     if (flat && state.line) line.draw(shared);
     if (flat) plane.draw(shared);
@@ -262,6 +284,18 @@ export class App {
     this.numbers.draw(shared);
     this.player.draw(shared);
     this.root.dataset.ready = run ? "run" : "page";
+  }
+
+  // which scenes there are decides how tall the others should be
+  arrange(flat, straight) {
+    const [line, plane] = this.scenes;
+    const shown = `${flat} ${straight}`;
+    if (shown === this.shown) return;
+    this.shown = shown;
+    line.card.show(straight);
+    plane.card.show(flat);
+    this.root.classList.toggle("plane-only", flat && !straight);
+    for (const scene of this.scenes) scene.card.resize();
   }
 
   // ------------------------------------------------------------------ compare and take away

@@ -29,11 +29,11 @@ export class Card {
   }
 
   resize() {
+    if (this.element.hidden) return;
     const width = Math.max(Math.floor(this.element.clientWidth) - 18, 200);
-    if (width === this.width && this.sized) return;
-    this.sized = true;
-    this.width = width;
-    this.tall = this.tallAt(width);
+    const tall = this.tallAt(width);
+    if (width === this.width && tall === this.tall && this.sized) return;
+    Object.assign(this, { sized: true, width, tall });
     this.svg.setAttribute("viewBox", `0 0 ${width} ${this.tall}`);
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", this.tall);

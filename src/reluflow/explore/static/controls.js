@@ -19,7 +19,13 @@ export class Controls {
     this.signs = this.choice("signs", [["random", "random"], ["positive", "positive"]], (v) => app.changeNet({ signs: v }));
     this.loss = this.choice("loss", [["square", "square"], ["exponential", "exponential"], ["logistic", "logistic"]], (v) => app.setLoss(v));
     this.factor = this.choice("factor", [["1/2n", "1/2n"], ["1/2", "1/2"], ["1/n", "1/n"]], (v) => app.change({ factor: v }));
-    this.train = this.choice("train", [["both", "both layers"], ["hidden", "hidden one"]], (v) => app.change({ train: v }));
+    this.train = this.choice("train", [["both", "both layers"], ["hidden", "hidden one"], ["output", "output one"], ["linearised", "linearised"]],
+      (v) => app.setTrain(v));
+    const rate = (text, k) => this.number(text, { min: 0, max: 1e6, step: 0.1 },
+      (x) => x > 0 && app.change({ rates: app.state.rates.map((old, i) => (i === k ? x : old)) }));
+    this.decay = this.number("weight decay", { min: 0, step: 0.001 }, (x) => app.change({ decay: x }));
+    this.slope = this.number("leaky slope", { min: 0, max: 0.99, step: 0.05 }, (x) => app.change({ slope: x }));
+    this.rates = [rate("rate, hidden", 0), rate("rate, output", 1)];
     this.rtol = this.choice("tolerance", ["1e-2", "1e-4", "1e-6", "1e-8", "1e-10"].map((t) => [t, t]), (v) => app.change({ rtol: Number(v) }));
     this.points = html("div", { class: "points", tabindex: 0, role: "group", "aria-label": "Points as numbers" });
     this.own = html("textarea", { rows: 4, "aria-label": "A table of points", placeholder: "x, y\n-1, 0.5\n1, 1" });
@@ -40,7 +46,8 @@ export class Controls {
         html("div", { class: "row" }, key("New draw", () => app.changeNet({ seed: (app.state.net.seed ?? 0) + 1 })),
           key("Undo turns", () => app.change({ moves: [] }))),
         html("details", {}, html("summary", {}, "how it is drawn"), this.init, this.directions, this.signs)),
-      group("Training", this.loss, this.factor, html("div", { class: "pair" }, this.train, this.rtol)),
+      group("Training", this.loss, this.factor, html("div", { class: "pair" }, this.train, this.rtol),
+        html("div", { class: "pair" }, ...this.rates), html("div", { class: "pair" }, this.slope, this.decay)),
       group("Points", this.points,
         html("div", { class: "row" }, key("Add point", () => app.addPoint()), key("Delete point", () => app.removePoint())),
         html("details", {}, html("summary", {}, "own data"), this.own,
@@ -90,6 +97,12 @@ export class Controls {
     for (const name of ["loss", "factor", "train"]) put(this[name].input, state[name]);
     const known = [...this.rtol.input.options].find((option) => Number(option.value) === state.rtol);
     this.rtol.input.value = known ? known.value : "1e-8";
+    this.rates.forEach((field, k) => {
+      put(field.input, state.rates[k]);
+      field.hidden = state.train === ["output", "hidden"][k];
+    });
+    for (const name of ["decay", "slope"]) put(this[name].input, state[name]);
+    this.decay.hidden = state.train !== "both";
     this.factor.hidden = state.loss !== "square";
     this.drawPoints(state);
     this.pins.replaceChildren(...this.app.ghosts.map((ghost) => html("li", {},
@@ -104,7 +117,7 @@ export class Controls {
       return;
     }
     const active = this.points.contains(document.activeElement) ? document.activeElement.dataset.cell : null;
-    const cell = (i, k, value, act, label) => html("input", { type: "number", step: "any", value: Number(value.toPrecision(6)), "data-cell": `${i},${k}`,
+    const cell = (i, k, value, act, label) => html("input", { type: "number", step: "any", value: Number(value.toPrecision(free > 1 ? 4 : 6)), "data-cell": `${i},${k}`,
       "aria-label": label, onchange: (event) => { if (event.target.value !== "") act(Number(event.target.value)); } });
     this.points.replaceChildren(...state.X.map((row, i) => html("div", { class: "point-row" }, html("span", { class: "soft" }, String(i)),
       ...row.slice(0, free).map((x, k) => cell(i, k, x, (v) => this.edit(i, k, v), `point ${i}, coordinate ${k}`)),

@@ -27,9 +27,9 @@ export class Player {
     const share = Math.round(1000 * axis.share(this.app.index));
     if (Number(this.slider.value) !== share) this.slider.value = share;
     const time = this.app.index === 0 ? "0" : saidOfLog(run.logTimeAt(this.app.index));
-    const text = `t ${time}, loss ${saidOfLog(run.logLossAt(this.app.index))}`;
-    this.shown.textContent = text;
-    this.slider.setAttribute("aria-valuetext", text);
+    const text = [`t ${time},`, `loss ${saidOfLog(run.logLossAt(this.app.index))}`];
+    this.shown.replaceChildren(...text.map((part) => html("span", {}, part)));
+    this.slider.setAttribute("aria-valuetext", text.join(" "));
     this.select.value = axis.kind;
   }
 

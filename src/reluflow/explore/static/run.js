@@ -21,15 +21,16 @@ export function decodeFrame(buffer) {
 
 // a network: unit directions u (m * d), logs of norms and of output weights, signs
 export class Net {
-  constructor(u, logW, logA, sign, d) {
-    Object.assign(this, { u, logW, logA, sign, d, m: sign.length });
+  constructor(u, logW, logA, sign, d, slope) {
+    Object.assign(this, { u, logW, logA, sign, d, slope, m: sign.length });
     this.weight = new Float64Array(this.m);
     for (let j = 0; j < this.m; j += 1) {
       this.weight[j] = sign[j] * Math.exp(Math.min(logW[j] + logA[j], 300));
     }
   }
 
-  static of(arrays, prefix, d, k = null) {
+  // a network that belongs to a run; one that is linearised is so at the start of the run
+  static of(arrays, prefix, { d, first, slope }, k = null) {
     const sign = arrays[`${prefix}_sign`];
     if (!sign) return null;
     const m = sign.shape[sign.shape.length - 1];
@@ -37,7 +38,8 @@ export class Net {
       const array = arrays[`${prefix}_${name}`];
       return k === null ? array : array.subarray(k * step, (k + 1) * step);
     };
-    return new Net(cut("u", m * d), cut("log_w", m), cut("log_a", m), cut("sign", m), d);
+    const net = new Net(cut("u", m * d), cut("log_w", m), cut("log_a", m), cut("sign", m), d, slope);
+    return arrays[`${prefix}_tangent`] ? new Tangent(net, first, cut("tangent", m * d)) : net;
   }
 
   value(x) {
@@ -45,9 +47,17 @@ export class Net {
     for (let j = 0; j < this.m; j += 1) {
       let z = 0;
       for (let i = 0; i < this.d; i += 1) z += this.u[j * this.d + i] * x[i];
-      if (z > 0) sum += this.weight[j] * z;
+      sum += this.weight[j] * (z > 0 ? z : this.slope * z);
     }
     return sum;
+  }
+
+  bend(j) { return Math.abs(this.weight[j] * this.u[2 * j]); }
+
+  times(factor) {
+    const copy = Object.create(this);
+    copy.weight = this.weight.map((w) => factor * w);
+    return copy;
   }
 
   kink(j) { return -this.u[2 * j + 1] / this.u[2 * j]; }
@@ -72,13 +82,59 @@ export class Net {
   }
 }
 
+// A network linearised at its start: it is on where the start is, with vectors e (m * d) of its own.
+export class Tangent extends Net {
+  constructor(net, start, e) {
+    super(net.u, net.logW, net.logA, net.sign, net.d, net.slope);
+    Object.assign(this, { start, e });
+  }
+
+  value(x) {
+    let sum = 0;
+    for (let j = 0; j < this.m; j += 1) {
+      let z = 0;
+      let y = 0;
+      for (let i = 0; i < this.d; i += 1) {
+        z += this.start.u[j * this.d + i] * x[i];
+        y += this.e[j * this.d + i] * x[i];
+      }
+      sum += z > 0 ? y : this.slope * y;
+    }
+    return sum;
+  }
+
+  bend(j) { return Math.abs(this.e[2 * j]); }
+
+  times(factor) {
+    const copy = Object.create(this);
+    copy.e = this.e.map((x) => factor * x);
+    return copy;
+  }
+
+  kink(j) { return this.start.kink(j); }
+
+  // it jumps at kinks: both sides of each are drawn
+  polyline(low, high) {
+    const side = 1e-9 * (high - low);
+    const at = [low, high];
+    for (let j = 0; j < this.m; j += 1) {
+      const x = this.kink(j);
+      if (x > low && x < high) at.push(x - side, x + side);
+    }
+    at.sort((p, q) => p - q);
+    return at.map((x) => [x, this.value([x, 1])]);
+  }
+}
+
 export class Run {
   constructor(header, arrays, state) {
     Object.assign(this, { header, arrays, state });
     [this.count, this.m, this.d] = arrays.u.shape;
     this.n = state.X.length;
+    this.slope = state.slope || 0;
     this.logT = arrays.log_t;
-    this.limit = Net.of(arrays, "limit", this.d);
+    this.first = arrays.tangent ? this.netOf(0) : null; // where the network is linearised
+    this.limit = Net.of(arrays, "limit", this);
     this.events = this.readEvents();
   }
 
@@ -117,14 +173,24 @@ export class Run {
     return share === 0 ? a[k] : a[k] + share * (a[k + 1] - a[k]);
   }
 
-  // the network at a fractional index: logs are interpolated, directions along the arc
   netAt(s) {
+    const net = this.netOf(s);
+    if (!this.first) return net;
+    const step = this.m * this.d;
+    const k = Math.min(Math.floor(s), this.count - 1);
+    const e = this.arrays.tangent.subarray(k * step, (k + 1) * step);
+    const next = s > k ? this.arrays.tangent.subarray((k + 1) * step, (k + 2) * step) : e;
+    return new Tangent(net, this.first, e.map((x, i) => x + (s - k) * (next[i] - x)));
+  }
+
+  // the weights at a fractional index: logs are interpolated, directions along the arc
+  netOf(s) {
     const { m, d, arrays } = this;
     const k = Math.min(Math.floor(s), this.count - 1);
     const share = s - k;
     const part = (name, step, at) => arrays[name].subarray(at * step, (at + 1) * step);
     const sign = part("sign", m, k);
-    if (share === 0) return new Net(part("u", m * d, k), part("log_w", m, k), part("log_a", m, k), sign, d);
+    if (share === 0) return new Net(part("u", m * d, k), part("log_w", m, k), part("log_a", m, k), sign, d, this.slope);
     const mix = (name, step) => {
       const [p, q] = [part(name, step, k), part(name, step, k + 1)];
       return Float64Array.from(p, (x, i) =>
@@ -137,7 +203,7 @@ export class Run {
       size = Math.sqrt(size) || 1;
       for (let i = 0; i < d; i += 1) u[j * d + i] /= size;
     }
-    return new Net(u, mix("log_w", m), mix("log_a", m), sign, d);
+    return new Net(u, mix("log_w", m), mix("log_a", m), sign, d, this.slope);
   }
 
   get final() { return this.netAt(this.count - 1); }

@@ -34,6 +34,8 @@ export function implausible(state) {
   if (net === null || typeof net !== "object" || !["drawn", "given"].includes(net.kind)) return "it has no network";
   if (net.kind === "given" && !(numbers(net.a) && net.a.length)) return "its weights are not numbers";
   if (state.moves !== undefined && !Array.isArray(state.moves)) return "its moves are no list";
+  if (state.rates !== undefined && !(numbers(state.rates) && state.rates.length === 2)) return "its rates are no pair";
+  if (![state.decay ?? 0, state.slope ?? 0].every(Number.isFinite)) return "its decay or slope is no number";
   if (state.log_scale !== undefined && !Number.isFinite(state.log_scale)) return "its scale is no number";
   return null;
 }
@@ -43,7 +45,7 @@ export function completed(state) {
     ? { width: 50, seed: 1, init: "balanced", directions: "gaussian", signs: "random", ...state.net }
     : state.net;
   return { line: true, moves: [], log_scale: -10, loss: "square", factor: "1/2n", train: "both",
-    rtol: 1e-8, stop_log_loss: null, ...state, net };
+    rates: [1, 1], decay: 0, slope: 0, rtol: 1e-8, stop_log_loss: null, ...state, net };
 }
 
 export function saveFile(name, body, type) {

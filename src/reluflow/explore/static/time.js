@@ -62,5 +62,5 @@ export class TimeAxis {
     return found.map((at) => [at, saidOfLog(at)]);
   }
 
-  get label() { return AXES.find(([kind]) => kind === this.kind)[1]; }
+  get label() { return this.kind === "log" ? "t, logarithmic" : AXES.find(([kind]) => kind === this.kind)[1]; }
 }

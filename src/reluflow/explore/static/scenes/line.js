@@ -7,7 +7,7 @@ export class LineScene {
   constructor(app) {
     this.app = app;
     this.card = new Card(app, {
-      id: "line", title: "The function", height: (w) => clamp(w * 0.52, 260, 400),
+      id: "line", title: "The function", height: (w) => clamp(w * 0.8, 300, 420),
       help: "Drag the points: the solid line is the network at the time of the scrubber, the dashed "
         + "one its predicted limit and the dotted one the extremal function. Ticks below are kinks, one "
         + "a neuron, as tall as the bend they make; double-click adds a point, Delete removes one.",
@@ -16,7 +16,7 @@ export class LineScene {
     for (const name of ["axes", "ghosts", "curves", "kinks"]) this[name] = this.card.layer(name);
     this.handles = new Handles(this.card, {
       label: (i) => `point ${i}: x ${said(app.state.X[i][0])}, label ${said(app.state.y[i])}`,
-      drag: (i, px, py, moved) => app.movePoint(i, [this.x.invert(px), 1], this.label(this.y.invert(py)), moved),
+      drag: (i, px, py, moved) => this.drag(i, this.x.invert(px), this.label(this.y.invert(py)), moved),
       move: (i, dx, dy) => this.nudge(i, dx, dy),
       remove: (i) => app.removePoint(i),
       done: () => app.settle(),
@@ -26,6 +26,11 @@ export class LineScene {
   }
 
   label(y) { return this.app.state.loss === "square" ? y : y > 0 ? 1 : -1; }
+
+  drag(i, x, label, moved) {
+    const [a, b] = this.x.domain;
+    this.app.movePoint(i, this.app.apart(i, [x, 1], label, 1e-3 * (b - a)), label, moved);
+  }
 
   nudge(i, dx, dy) {
     const { X, y, loss } = this.app.state;
@@ -54,7 +59,7 @@ export class LineScene {
     return this.last;
   }
 
-  draw({ run, net, ghosts, extremal, problem }) {
+  draw({ run, net, ghosts, extremal, problem, late }) {
     const { card } = this;
     const [dx, dy] = this.domains();
     this.box = { left: 46, right: card.width - 10, top: 18, bottom: card.tall - 52 };
@@ -71,7 +76,7 @@ export class LineScene {
     this.ghosts.replaceChildren(clipping, ...ghosts.filter((g) => g.run.d === 2 && g.run.state.line)
       .map((g) => line(g.run.final, `ghost ghost-${g.slot}`)));
     const curves = [];
-    if (extremal) curves.push(line(extremal, "extremal"));
+    if (extremal) curves.push(line(extremal, late("extremal") ? "extremal late" : "extremal"));
     if (run && run.limit) curves.push(line(run.limit, "limit"));
     if (net) curves.push(line(this.scaled(net), "trained"));
     this.curves.replaceChildren(...curves);
@@ -88,15 +93,13 @@ export class LineScene {
     if (loss === "square") return net;
     const margin = Math.min(...X.map((row, i) => y[i] * net.value(row)));
     if (!(margin > 1)) return net;
-    const copy = Object.create(net);
-    copy.weight = net.weight.map((w) => w / margin);
-    return copy;
+    return net.times(1 / margin);
   }
 
   drawKinks(net, [low, high]) {
     if (!net) { this.kinks.replaceChildren(); return; }
     const base = this.box.bottom;
-    const bends = Array.from(net.weight, (w, j) => Math.abs(w * net.u[2 * j]));
+    const bends = Array.from(net.weight, (_, j) => net.bend(j));
     const largest = Math.max(...bends, 1e-300);
     const nodes = [];
     for (let j = 0; j < net.m; j += 1) {

@@ -9,7 +9,7 @@ export class LossScene {
     this.toggle = button("log", () => { app.logLoss = !this.isLog(); app.redraw(); },
       { "aria-label": "Logarithmic loss axis", "aria-pressed": "false" });
     this.card = new Card(app, {
-      id: "loss", title: "The loss", height: (w) => clamp(w * 0.42, 220, 300), tools: [this.toggle],
+      id: "loss", title: "The loss", height: (w) => (app.root.classList.contains("plane-only") ? clamp(w * 0.8, 300, 420) : clamp(w * 0.5, 240, 320)), tools: [this.toggle],
       help: "The loss from the start to the end, on the time axis chosen below. Bands are the plateaus "
         + "and triangles the jumps that theory predicts for small scales; ticks at the bottom are "
         + "events, where a neuron changes what it is active on. Click to go to a time.",

@@ -10,6 +10,9 @@ const ROWS = [
   ["margin", "margin", "smallest y h(x) over |θ|²"],
 ];
 
+// tiny ones need no digits but their size, and three columns no more room
+const figure = (x) => said(x ?? NaN, Math.abs(x) < 1e-3 ? 3 : 4);
+
 export class NumbersPanel {
   constructor(app) {
     this.app = app;
@@ -32,20 +35,23 @@ export class NumbersPanel {
       help, this.ending, this.table, this.agreement, this.reason, this.claims);
   }
 
-  draw({ run, slow, extremal }) {
+  draw({ run, slow, late }) {
     if (!run) return;
-    const key = [run.header.id, ...Object.keys(slow)].join();
+    const parts = ["extremal", "heuristic", "claims"];
+    const key = [run.header.id, ...parts.map((part) => slow[part] && [slow[part].id, late(part)])].join();
     if (key === this.key) return;
     this.key = key;
     const { numbers } = run.header;
     const heuristic = slow.heuristic && slow.heuristic.numbers ? slow.heuristic : null;
     const predicted = numbers.predicted || (heuristic && heuristic.numbers);
     const best = slow.extremal && slow.extremal.numbers;
-    const columns = [["trained", numbers.trained], ["predicted", predicted], [best ? slow.extremal.title : "extremal", best]];
+    const columns = [["trained", numbers.trained, ""],
+      ["predicted", predicted, !numbers.predicted && late("heuristic") ? "late" : ""],
+      [best ? slow.extremal.title : "extremal", best, late("extremal") ? "late" : ""]];
     const head = html("tr", {}, html("td", {}), ...columns.map(([name]) => html("th", { scope: "col" }, name)));
     const body = ROWS.filter(([name]) => columns.some(([, column]) => column && (column[name] ?? null) !== null))
       .map(([name, text, title]) => html("tr", {}, html("th", { scope: "row", title }, text),
-        ...columns.map(([, column]) => html("td", {}, column ? said(column[name] ?? NaN) : "–"))));
+        ...columns.map(([, column, age]) => html("td", { class: age }, column ? figure(column[name]) : "–"))));
     this.table.replaceChildren(html("thead", {}, head), html("tbody", {}, ...body));
     this.ending.textContent = `The run: ${run.header.text}.`;
     this.agreement.textContent = this.digits(run);
@@ -53,11 +59,14 @@ export class NumbersPanel {
     this.reason.replaceChildren(html("details", {},
       html("summary", {}, this.method(run, heuristic)), html("p", {}, reason)));
     this.drawClaims(slow.claims);
+    this.reason.classList.toggle("late", Boolean(heuristic) && late("heuristic"));
+    this.claims.classList.toggle("late", late("claims"));
   }
 
   method(run, heuristic) {
     if (heuristic) return "Predicted by a heuristic";
-    const names = { bundle: "Predicted: one bundle", saddle_to_saddle: "Predicted: saddle to saddle" };
+    const names = { bundle: "Predicted: one bundle", saddle_to_saddle: "Predicted: saddle to saddle",
+      kernel: "Predicted: the limit of fixed features" };
     return names[run.header.predicted.method] || "No limit theorem applies";
   }
 

@@ -55,7 +55,8 @@ export class PlaneScene {
     if (this.app.state.line) return [x, 1];
     const size = Math.hypot(x, y);
     const least = (1e-3 * this.radius) / this.unit;
-    return size >= least ? [x, y] : size > 0 ? [(x * least) / size, (y * least) / size] : [least, 0];
+    if (size >= least) return this.app.apart(i, [x, y], null, least);
+    return size > 0 ? [(x * least) / size, (y * least) / size] : [least, 0];
   }
 
   nudge(i, dx, dy) {
@@ -99,12 +100,12 @@ export class PlaneScene {
       x: clamp(tips[i][0], 70, card.width - 70), y: tips[i][1] - 14, "text-anchor": "middle" }, problem.short)] : []));
   }
 
-  // the label of an input, beside the middle of its arrow
+  // the label of an input, beside the tip of its arrow
   tag(px, py, text) {
     const [dx, dy] = [px - this.cx, py - this.cy];
     const size = Math.hypot(dx, dy) || 1;
     return shape("text", { class: "tick tag", "text-anchor": "middle",
-      x: this.cx + 0.62 * dx - (16 * dy) / size, y: this.cy + 0.62 * dy + (16 * dx) / size + 4 }, text);
+      x: px - (20 * dy) / size, y: py + (16 * dx) / size + 4 }, text);
   }
 
   drawCones(X) {
@@ -184,6 +185,9 @@ export class PlaneScene {
   drawTrails(run) {
     if (!run) { this.trails.replaceChildren(); return; }
     const last = Math.ceil(this.app.index);
+    const drawn = [run, last, this.app.hot, this.radius, this.cx];
+    if (this.drawn && drawn.every((part, k) => part === this.drawn[k])) return;
+    this.drawn = drawn;
     const step = Math.max(1, Math.floor(last / 60));
     const { u } = run.arrays;
     const nodes = [];

@@ -1,13 +1,13 @@
 // The raster: one row a neuron, its active points over time; slides hatched, deaths crossed.
 import { Card } from "../card.js";
-import { linear, shape, tickBelow } from "../svg.js";
+import { clamp, linear, shape, tickBelow } from "../svg.js";
 import { scrubbable } from "./loss.js";
 
 export class RasterScene {
   constructor(app) {
     this.app = app;
     this.card = new Card(app, {
-      id: "raster", title: "Who is active on what", height: 240,
+      id: "raster", title: "Who is active on what", height: (w) => clamp(w * 0.5, 240, 320),
       help: "One row a neuron, largest at the end on top; the darker, the more points it is active on. "
         + "Hatched stretches are slides along the plane of a point, a cross is a death. Click to go there.",
     });

@@ -19,13 +19,16 @@ export class StripScene {
       return;
     }
     const { card } = this;
+    const drawn = [strip.nets, card.width, extent];
+    if (this.drawn && drawn.every((part, k) => part === this.drawn[k]) && this.cells.children.length > 1) return;
+    this.drawn = drawn;
     const columns = card.width < 560 ? 4 : 8;
     const rows = Math.ceil(8 / columns);
     const [w, h] = [card.width / columns, card.tall / rows];
     this.cells.replaceChildren(...strip.nets.flatMap((net, k) => {
       const [x0, y0] = [(k % columns) * w, Math.floor(k / columns) * h];
       const box = { left: x0 + 4, right: x0 + w - 4, top: y0 + 6, bottom: y0 + h - 40 };
-      const body = net.d !== 2 ? this.bars(net, box) : this.app.state.line ? this.graph(net, box, extent) : this.circle(net, box);
+      const body = net.d !== 2 ? this.bars(net, box) : strip.state.line ? this.graph(net, box, extent, strip.state) : this.circle(net, box);
       const middle = (box.left + box.right) / 2;
       return [shape("rect", { class: "box", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top }),
         ...body,
@@ -35,10 +38,9 @@ export class StripScene {
     }));
   }
 
-  graph(net, box, [dx, dy]) {
+  graph(net, box, [dx, dy], { X, y: labels, loss }) {
     const x = linear(dx, [box.left, box.right]);
     const y = linear(dy, [box.bottom, box.top]);
-    const { X, y: labels, loss } = this.app.state;
     const margin = loss === "square" ? 1 : Math.max(1, Math.min(...X.map((row, i) => labels[i] * net.value(row))));
     const line = net.polyline(...dx).map(([a, b]) => [x(a), clamp(y(b / margin), box.top, box.bottom)]);
     return [shape("path", { class: "curve trained thin", d: pathOf(line) }),
