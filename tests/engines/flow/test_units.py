@@ -205,3 +205,16 @@ def test_points_and_labels_at_opposite_ends_of_the_range_are_the_same_problem(le
     other, _ = entrance(data, net, rf.losses.Square(), train)
     np.testing.assert_array_equal(start(other).w, start(plain).w)
     np.testing.assert_array_equal(start(other).a, start(plain).a)
+
+
+@pytest.mark.parametrize("train", ["both", "hidden"])
+def test_the_bound_on_the_distance_to_a_limit_has_the_units_of_the_weights(train):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(3, 4)), rng.normal(size=3)
+    a, W = rng.choice([-1.0, 1.0], 8), rng.normal(size=(8, 4))
+    outer = 1.0 if train == "hidden" else 16.0
+    inner = 256.0 / outer
+    plain = rf.flow(rf.Dataset(X, y), rf.Network(a, W), train=train)
+    other = rf.flow(rf.Dataset(X, 256.0 * y), rf.Network(outer * a, inner * W), train=train)
+    assert plain.limit_error > 0.0
+    assert other.limit_error == pytest.approx(inner * plain.limit_error, rel=1e-9)
