@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -38,7 +39,7 @@ from reluflow.explore.state import (
 from reluflow.wording import cut, printable
 
 KINDS = ("hello", "draft", "full", "slow", "cancel", "download", "table")
-TICK_S = 1.0
+TICK_S, PAUSE_S = 0.2, 2.0  # between two kernels nothing is compiled for a moment
 MAX_WAITING = 20
 
 
@@ -228,9 +229,13 @@ class Session:
         self._compiling = begins
 
     def _tick(self) -> None:
-        """Tell the page every second that the engine is being compiled."""
-        waited = 0
+        """Tell the page that the engine is being compiled, soon and then five times a second."""
+        began, last = 0.0, -PAUSE_S
         while not self._ended.wait(TICK_S):
-            waited = waited + 1 if self._compiling else 0
-            if waited:
-                self._send(frames.encode({"id": 0, "kind": "compiling", "seconds": waited}))
+            if self._compiling:
+                now = time.monotonic()
+                if now - last > PAUSE_S:
+                    began = now
+                last = now
+                seconds = int(now - began)
+                self._send(frames.encode({"id": 0, "kind": "compiling", "seconds": seconds}))

@@ -126,8 +126,11 @@ class Start:
     @cached_property
     def stiff_system(self) -> System:
         """The same with eigenvalues and eigenvectors."""
-        values, vectors = self.eigen
-        return self.system._replace(values=values, vectors=vectors)
+        plain, (values, vectors) = self.system, self.eigen
+        return System(
+            plain.neurons, plain.rows, plain.planes, plain.law, plain.h, plain.c, plain.kernel,
+            values, vectors, plain.rounding,
+        )  # fmt: skip
 
     @cached_property
     def whole(self) -> Start:

@@ -25,7 +25,7 @@ export class LossScene {
     this.toggle.setAttribute("aria-pressed", String(this.isLog()));
     this.box = { left: 56, right: card.width - 12, top: 18, bottom: card.tall - 36 };
     if (!run) return;
-    this.x = linear([axis.low, axis.high], [this.box.left, this.box.right]);
+    this.x = linear([axis.low, axis.high], [this.box.left, this.box.right - 10]); // a last drop is seen
     const of = this.isLog() ? (log) => log / Math.LN10 : (log) => Math.exp(clamp(log, -700, 700));
     const values = Array.from(run.arrays.log_loss, of);
     let [low, high] = [Math.min(...values), Math.max(...values)];

@@ -23,7 +23,7 @@ export class RasterScene {
     const { card } = this;
     const box = { left: 56, right: card.width - 12, top: 8, bottom: card.tall - 34 };
     this.box = box;
-    this.x = linear([axis.low, axis.high], [box.left, box.right]);
+    this.x = linear([axis.low, axis.high], [box.left, box.right - 10]);
     const key = `${run.header.id}/${axis.kind}/${card.width}/${this.app.hot}`;
     if (key !== this.key) {
       this.key = key;
