@@ -116,6 +116,7 @@ class FlowTable(_EngineTable, frozen=True, kw_only=True, tag="flow"):
 
     train: Literal["both", "hidden", "output", "linearised"] = "both"
     rates: tuple[Positive, Positive] = (1.0, 1.0)
+    decay: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     t_end: Positive = inf
     rtol: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 1e-8
     max_events: Count | None = None
