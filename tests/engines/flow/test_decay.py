@@ -205,3 +205,63 @@ def test_what_has_no_flow_with_decay_is_refused(options, what):
     data = rf.Dataset([[1.0, 0.0]], [1.0])
     with pytest.raises(rf.InputError, match=what):
         rf.flow(data, rf.Network([1.0], [[1.0, 0.0]]), **options)
+
+
+# ---------------------------------------------------------------------- what a reader found
+
+
+def test_the_part_outside_the_span_of_the_points_decays():
+    data, net = rf.Dataset([[1.0, 0.0, 0.0]], [1.0]), rf.Network([1.0], [[1.0, 1.0, 0.5]])
+    later = rf.flow(data, net, decay=0.25, t_end=200.0)
+    np.testing.assert_allclose(later.final.W[0, 1:], [np.exp(-50.0), 0.5 * np.exp(-50.0)])
+    run = rf.flow(data, net, decay=0.25)
+    assert run.status == "stationary"
+    assert np.linalg.norm(run.final.W[0, 1:]) <= run.limit_error < 1e-10
+
+
+def test_a_neuron_without_a_pull_fades():
+    data = rf.Dataset(np.eye(2), [1.0, 0.0])
+    net = rf.Network([1.0, 1.0], np.eye(2), log_scale=-1000.0)
+    run = rf.flow(data, net, decay=0.1, t_end=1000.0)
+    np.testing.assert_allclose(run.final.log_norms, [-600.0, -1100.0], rtol=1e-12)
+    small = rf.Network([1.0, 1.0], np.eye(2), log_scale=[-12.0, -11.0])
+    end = rf.flow(rf.Dataset(np.eye(2), [0.3, 0.0]), small, decay=0.2, max_seconds=30)
+    assert end.status == "stationary"
+    assert end.limit_error < 1e-10
+
+
+def test_a_fading_neuron_that_will_turn_round_is_no_limit():
+    """Its output weight changes sign, and it leaves for a cell where it grows."""
+    angles = np.deg2rad([10.0, -10.0, 190.0])
+    data = rf.Dataset(np.column_stack([np.cos(angles), np.sin(angles)]), [-1.65, 1.5, 6.0])
+    turn = np.deg2rad(-75.0)
+    net = rf.Network([-0.05], [[np.cos(turn), np.sin(turn)]], log_scale=-30.0)
+    run = rf.flow(data, net, decay=0.3)
+    later = rf.flow(data, net, decay=0.3, t_end=500.0)
+    assert run.status == "stationary"
+    assert run.final.squared_norm > 1.0
+    np.testing.assert_allclose(later.final.W, run.final.W, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [-30.0, 30.0])
+def test_losses_beyond_floats_are_refused(size):
+    with pytest.raises(rf.InputError, match="log-loss"):
+        rf.flow(
+            rf.Dataset([[1.0]], [1.0]), rf.Network([size], [[30.0]]), loss="exponential", decay=0.1
+        )
+
+
+@pytest.mark.parametrize("decay", [1e-20, 1e-5, 1e3, 1e100])
+def test_any_size_of_decay_ends(decay):
+    rng = np.random.default_rng(0)
+    data = rf.Dataset(rng.normal(size=(6, 3)), rng.normal(size=6))
+    W = rng.normal(size=(8, 3))
+    a = rng.choice([-1.0, 1.0], 8) * np.linalg.norm(W, axis=1)
+    scale = -1000.0 if decay == 1e-5 else 0.0
+    run = rf.flow(data, rf.Network(a, W, log_scale=scale), decay=decay, max_seconds=60)
+    assert run.status == "stationary"
+    if decay > 1.0:
+        assert run.final.squared_norm < 1e-20
+    if decay == 1e-20:  # below rounding: the fit, and no bound
+        assert np.isinf(run.limit_error)
+        np.testing.assert_allclose(run.final.predict(data.X), data.y, atol=1e-6)

@@ -22,7 +22,7 @@ from reluflow.checks import Array
 from reluflow.engines.flow import riders
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.step import Start
-from reluflow.engines.flow.tolerances import DORMANT, PATH, RESTING
+from reluflow.engines.flow.tolerances import DORMANT, NOISE, PATH, RESTING
 from reluflow.kernels.flow.forces import on_planes, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 from reluflow.trajectory import Status
@@ -79,16 +79,22 @@ def awake(at: Start, rtol: float) -> NDArray[np.bool_]:
 
 def counting(at: Start, rtol: float) -> NDArray[np.bool_]:
     """The neurons of a limit: those whose outputs count, and small ones that rest with them."""
-    rests = (at.classes.cid >= 0) & (unrest(at) <= PATH * rtol * at.problem.decay)
+    slow = max(PATH * rtol * at.problem.decay, RESTING * _noise(at.problem, at))
+    rests = (at.classes.cid >= 0) & (unrest(at) <= slow)
     return np.asarray(awake(at, rtol) | rests)
 
 
 def at_rest(at: Start, rtol: float) -> Limit | None:
-    """A limit without a bound, where what counts hardly moves and the rest fades."""
+    """A limit where the loss stands still: as near as rounding lets it, or without a bound."""
     counts = counting(at, rtol)
+    norm, left = _norm(at, counts), _left(at, counts)
+    if left > PATH * rtol * max(norm, 1.0) or not fades(at, ~counts):
+        return None
+    way = _way_to_go(at, counts, rtol)
+    if way is not None and way <= NOISE * rtol * norm:
+        return Limit(Status.STATIONARY, _bound(at, counts, way + left))
     slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
-    gone = _left(at, counts) <= PATH * rtol * max(_norm(at, counts), 1.0)
-    return Limit(Status.STATIONARY, np.inf) if slow and gone and fades(at, ~counts, rtol) else None
+    return Limit(Status.STATIONARY, np.inf) if slow else None
 
 
 def find_limit(at: Start, rtol: float) -> Limit | None:
@@ -97,20 +103,39 @@ def find_limit(at: Start, rtol: float) -> Limit | None:
     counts = counting(at, rtol)
     speed = float(unrest(at)[counts].max(initial=0.0))
     rounding = RESTING * _noise(problem, at)
-    if speed > max(0.1 * rtol * problem.decay, rounding) or not fades(at, ~counts, rtol):
+    if speed > max(0.1 * rtol * problem.decay, rounding) or not fades(at, ~counts):
         return None
     norm, left = _norm(at, counts), _left(at, counts)
-    if left > PATH * rtol * max(norm, 1.0):  # what fades is not gone
+    if left > PATH * rtol * max(norm, 1.0):  # what fades is not gone: see `time_to_fade`
         return None
     if not counts.any():
         return Limit(Status.STATIONARY, left)
-    way = _way_to_go(at, counts, rtol) if counts.sum() * (problem.d + 1) <= WEIGHTS else np.inf
+    way = _way_to_go(at, counts, rtol)
     if way is None:
         return None
-    fine = way <= PATH * rtol * norm and way <= 0.5 * _distance_to_planes(at, counts)
-    if not fine and speed > rounding and np.isfinite(way):
+    error = _bound(at, counts, way + left) if way <= PATH * rtol * norm else np.inf
+    if np.isinf(error) and speed > rounding and np.isfinite(way):
         return None
-    return Limit(Status.STATIONARY, way + left if fine else np.inf)
+    return Limit(Status.STATIONARY, error)
+
+
+def time_to_fade(at: Start, rtol: float) -> float:
+    """How long until all that fades is gone, where nothing else happens any more; else 0."""
+    problem, counts = at.problem, counting(at, rtol)
+    slow = max(PATH * rtol * problem.decay, RESTING * _noise(problem, at))
+    if unrest(at)[counts].max(initial=0.0) > slow or not fades(at, ~counts):
+        return 0.0
+    gone = PATH * rtol * max(_norm(at, counts), 1.0)
+    small = ~counts & (at.classes.cid >= 0)
+    pace = np.linalg.norm(motion(at).g[small], axis=1).max(initial=0.0)
+    rate = problem.decay - pace if pace < problem.decay else problem.decay
+    return max(float(np.log(max(_left(at, counts), 1e-300) / gone)) + 1.0, 0.0) / rate
+
+
+def _bound(at: Start, counts: NDArray[np.bool_], way: float) -> float:
+    """The way to a limit, if it leads to no plane and the decay is more than rounding."""
+    unknown = at.problem.decay * _norm(at, counts) <= _noise(at.problem, at)
+    return np.inf if unknown or way > 0.5 * _distance_to_planes(at, counts) else way
 
 
 def _norm(at: Start, counts: NDArray[np.bool_]) -> float:
@@ -119,22 +144,29 @@ def _norm(at: Start, counts: NDArray[np.bool_]) -> float:
 
 
 def _left(at: Start, counts: NDArray[np.bool_]) -> float:
-    """The norm of those that fade."""
-    return _norm(at, ~counts)
+    """The norm of what fades: the other neurons, and all that is outside the span of the points."""
+    state, outside = at.state, 0.0
+    if state.rest is not None:
+        outside = float(np.linalg.norm(np.exp(state.rest_sigma)[:, None] * state.rest))
+    return float(np.hypot(_norm(at, ~counts), outside))
 
 
-def fades(at: Start, small: NDArray[np.bool_], rtol: float) -> bool:
+def fades(at: Start, small: NDArray[np.bool_]) -> bool:
     """Whether the neurons ``small`` fade for ever: pulled less than they decay, to no plane."""
     problem, rows, state = at.problem, at.classes, at.state
     small = small & (rows.cid >= 0)
-    if not small.any():
+    if not small.any() or float(at.pulls.sum()) <= problem.decay:  # no pull is larger
         return True
     moved = motion(at)
     # in balance on the line of its pulls a neuron that does not grow shrinks for ever
     small &= ~(riders.on_rays(at) & (state.a * moved.a < 0.0))
     pull = moved.g[small]
     pace = np.linalg.norm(pull, axis=1)
-    if (pace > problem.decay * (1.0 + 10.0 * rtol)).any():
+    if (pace > problem.decay + _noise(problem, at)).any():
+        return False
+    # one whose output weight is the smaller may come to change its sign, and turn round
+    falls = state.a * np.einsum("jd,jd->j", state.w, moved.g) < 0.0
+    if (falls & (problem.sign < 0.0))[small].any():
         return False
     # it turns to its pull, and stays on its sides of planes if that is where the pull leads
     heading = np.sign(state.a[small])[:, None] * pull
@@ -153,6 +185,8 @@ def _noise(problem: Problem, at: Start) -> float:
 
 def _way_to_go(at: Start, counts: NDArray[np.bool_], rtol: float) -> float | None:
     """A bound on the way still to go of the neurons that count; None at a saddle."""
+    if counts.sum() * (at.problem.d + 1) > WEIGHTS:
+        return np.inf
     problem, moved, scale = at.problem, motion(at), np.exp(at.state.sigma[counts])
     velocity = np.concatenate([scale * moved.a[counts], (scale[:, None] * moved.w[counts]).ravel()])
     values, vectors = np.linalg.eigh(hessian(at, counts, moved.g[counts]))

@@ -25,7 +25,7 @@ from reluflow.engines.flow import clock, decayed, riders, tableau
 from reluflow.engines.flow.certificate import Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
 from reluflow.engines.flow.crowd import Crowd
-from reluflow.engines.flow.decayed import FADED, Limit
+from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
@@ -135,11 +135,11 @@ class Flow:
 
     def _move(self, at: Start, limit: Limit | None) -> None:
         """Advance by one phase."""
-        if limit is not None and (self.problem.is_timed or self.plateau.endless):
-            self._wait(at, self.stops.t_end)
+        certain = limit is not None and (self.problem.is_timed or self.plateau.endless)
+        if certain and self._wait(at, self.stops.t_end):
             return
-        if self.problem.decay and not len(at.classes.face):
-            self._wait(at, min(self.stops.t_end, self.state.t + FADED / self.problem.decay))
+        pause = decayed.time_to_fade(at, self.rtol) if self.problem.decay else 0.0
+        if pause > 0.0 and self._wait(at, min(self.stops.t_end, self.state.t + pause)):
             return
         began = time.perf_counter()
         moving = self.plateau.dormant(at)
@@ -171,14 +171,21 @@ class Flow:
         self.controller.agenda.forget()
         self.state = end
 
-    def _wait(self, at: Start, end: float) -> None:
-        """Nothing moves any more, but for neurons that fade: a time is reached by waiting."""
+    def _wait(self, at: Start, end: float) -> bool:
+        """Nothing moves any more, but for neurons that fade: a time is reached by waiting.
+
+        False, and nothing happens, if one of these would come to count.
+        """
         before, state = self.state, self.state.copy()
         if self.problem.decay:
-            fades = ~decayed.counting(at, self.rtol)
-            state = self.plateau.carried(at, fades & (at.classes.cid >= 0), end - before.t)
+            fades = ~decayed.counting(at, self.rtol) & (at.classes.cid >= 0)
+            state = self.plateau.carried(at, fades, end - before.t)
+            if state.log_outputs(self.problem)[fades].max(initial=-np.inf) > self.plateau.log_level:
+                self.log.drop()
+                return False
             self.log.date(lambda moments: _with_logs(before.t + (moments - before.clock)))
         self.state = replace(state, t=end, log_t=math.log(end))
+        return True
 
     def _coupled(self, at: Start) -> None:
         before = self.state

@@ -85,6 +85,7 @@ def flow(
     count = whole(record, "record", at_least=2) if times is None else 200
     _check_network(data, net, train)
     problem = Problem(data, net, loss, train, decay)
+    _check_forces(problem)
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
     announce_flow(
         problem.n, problem.d, net.width, is_square=problem.is_square, explicit=problem.is_crowd,
@@ -158,6 +159,20 @@ def _follow(
             pending.answer()
             return so_far(checkpoints.STOPPED)
     return records.pack(run, ending, options)
+
+
+def _check_forces(problem: Problem) -> None:
+    """With weight decay the clock of a classification loss is time, in which forces are floats."""
+    if not problem.decay or problem.is_square:
+        return
+    h = start(problem).outputs(problem)
+    with np.errstate(over="ignore", under="ignore"):
+        c = problem.forces(h)
+    if not np.isfinite(c).all() or not c.any():
+        raise InputError(
+            f"the log-loss at the start is {problem.log_loss(h):.4g}, beyond the range of floats. "
+            "With weight decay the flow needs ordinary losses: scale the network."
+        )
 
 
 def _check_network(data: Dataset, net: Network, train: str) -> None:

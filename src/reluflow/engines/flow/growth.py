@@ -22,17 +22,17 @@ RADAU = 7.1e-7
 def missed(at: Start, step: float, boost: float) -> float:
     """The error of the size of neurons that turn by at most ``boost``."""
     if at.problem.decay:
-        return _with_decay(at, step)
+        return _with_decay(at, step, boost)
     return float(GAUSS * boost ** (2 * STAGES))
 
 
-def _with_decay(at: Start, step: float) -> float:
+def _with_decay(at: Start, step: float, boost: float) -> float:
     r"""Along its pull a neuron grows at :math:`|g| - \mu`.
 
     What is not along it fades at up to :math:`|g| + \mu`, and a long step misses at most all of it.
     """
     state, decay, rows = at.state, at.problem.decay, at.classes
-    fast = step * (at.fastest + decay)
+    fast = boost + step * decay
     constant = RADAU if step * decay > LONG else GAUSS
     error = constant * fast ** (2 * STAGES)
     living = rows.cid >= 0

@@ -51,16 +51,18 @@ class Plateau:
         # a plateau is so long that a dormant neuron would grow in a pull that is rounding
         rounding = RESTING * self._noise(at)
         pace[pace <= np.where(asleep, CLEAR, 1.0) * rounding] = 0.0
-        moving = asleep & (pace > 0.0)
+        decay = self.problem.decay
+        moving = asleep & (living if decay else pace > 0.0)
         if not moving.any():
             return None
         length = self._length(self.log_level - sizes[moving], pace[moving])
-        if length * float(pace[moving].max()) < WORTHWHILE:
+        if length * (float(pace[moving].max()) + decay) < WORTHWHILE:
             return None
-        if self.problem.decay:
+        if decay:
             if self._total(at.state, moving) > self.log_level - WORTHWHILE:
                 return None
             pace = unrest(at)
+            pace[pace <= rounding] = 0.0
         if float(pace[~asleep].max(initial=0.0)) * length > DORMANT * self.rtol:
             return None
         return np.asarray(moving)

@@ -58,12 +58,15 @@ class State:
         return replace(self, **{name: getattr(self, name).copy() for name in names})
 
     def fade(self, amount: float, which: NDArray[np.bool_] | None = None) -> None:
-        """Take the factor ``exp(-amount)`` of weight decay into the log scales, of all or some."""
+        """Take the factor ``exp(-amount)`` of weight decay into the log scales, of all or some.
+
+        Nothing holds the part outside the span of the points: it always fades.
+        """
         if amount:
             shift = amount if which is None else np.where(which, amount, 0.0)
             self.sigma = self.sigma - shift
             self.still_sigma = self.still_sigma - shift
-            self.rest_sigma = self.rest_sigma - shift
+            self.rest_sigma = self.rest_sigma - amount
 
     def sizes(self, hidden: bool) -> Array:
         """``|(a_j, w_j)|`` (m,), the natural unit of a pre-activation.

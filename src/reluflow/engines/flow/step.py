@@ -289,7 +289,8 @@ def _solve(
     if problem.is_square:
         goal *= at.strongest / problem.kappa
     if problem.decay:  # pulls of that size remain at rest, of larger forces that cancel
-        goal *= min(1.0, problem.decay / max(at.strongest * problem.longest, 1e-300))
+        tight = goal * min(1.0, problem.decay / max(at.strongest * problem.longest, 1e-300))
+        goal = max(tight, min(goal, 30.0 * at.rounding))
     goal = max(goal, at.rounding)
     system = at.stiff_system if stiff and problem.is_square else at.system
     guess = kernel.Guess(bend, ratio, kinks, goal)
