@@ -10,7 +10,7 @@ import psutil
 
 from reluflow.kernels import compiling
 
-ASLEEP_S = 1800.0  # on the wall: a process that waits for ever uses no CPU
+ASLEEP_S = 1800.0  # on the wall without any CPU: a process that waits for ever
 
 
 @contextmanager
@@ -25,9 +25,13 @@ def own_seconds():
 
 def answers(pipe, process, seconds):
     """Whether a process answers, or ends, before it has used so many more CPU seconds."""
-    began, late = _used(process), time.monotonic() + ASLEEP_S
+    began = used = _used(process)
+    late = time.monotonic() + ASLEEP_S
     while not pipe.poll(0.5):
-        if _used(process) - began > seconds or time.monotonic() > late:
+        before, used = used, _used(process)
+        if used > before:
+            late = time.monotonic() + ASLEEP_S
+        if used - began > seconds or time.monotonic() > late:
             return False
     return True
 
