@@ -15,6 +15,7 @@ SCRIPTS = {
     "best_networks.py": ("largest possible", "descent can stay there"),
     "label_noise.py": ("without noise", "with noise"),
     "lazy_and_rich.py": ("functions differ by", "linearised flow: converged"),
+    "decay.py": ("no decay: squared norm", "0.00 % above the optimum, which has width 1", "0.87 %"),
     "leaky.py": ("slope  0.1: loss", "certified: True", "nearly linear"),
 }
 

@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent / "data" / "golden" / "0.1.0"
 
 def check(run, work=np.inf):
     run_relations.check(
-        run.data, run.loss_function, run.kept, run.log_loss, options=run.options, work=work
+        run.data, run.loss_function, run.kept, run.log_loss, t=run.t, options=run.options, work=work
     )
 
 

@@ -216,7 +216,7 @@ def test_the_loss_based_step(tmp_path):
 EXAMPLES = sorted(
     path
     for path in (Path(__file__).parents[1] / "examples").glob("*.toml")
-    if path.stem != "sweep"  # a plan of many runs, tested with the sweeps
+    if path.stem not in ("sweep", "decay")  # plans of many runs, tested with sweeps and studies
 )
 
 
@@ -259,3 +259,13 @@ def test_layers_and_rates_are_fields_of_the_flow():
     assert (run.options["train"], run.options["rates"]) == ("linearised", [1.0, 2.0])
     with pytest.raises(rf.InputError, match=r"engine.rates"):
         spec.parse(f"{DATA}{INIT}{flow}rates = [1.0]\n")
+
+
+def test_decay_is_a_field_of_the_flow():
+    flow = '[engine]\nname = "flow"\nt_end = 2.0\n'
+    run = spec.parse(f"{DATA}{INIT}{flow}decay = 0.1\n").start()
+    assert run.options["decay"] == 0.1
+    direct = rf.flow(run.data, run.net, t_end=2.0, decay=0.1)
+    np.testing.assert_array_equal(run.final.W, direct.final.W)
+    plain = spec.parse(f"{DATA}{INIT}{flow}").start()
+    assert "decay" not in plain.options

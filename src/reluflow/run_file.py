@@ -351,6 +351,12 @@ def _check_layers(layout: str, options: Fields) -> None:
         raise InputError(f"`options.rates` is {shown(rates)}, not a pair")
     for rate in rates:
         number(rate, "rates", above=0.0)
+    if number(options.get("decay", 0.0), "decay", at_least=0.0) > 0.0 and (
+        options["train"] != "both" or rates != [1.0, 1.0]
+    ):
+        raise InputError(
+            f"`options.decay` is {options['decay']}, which only both layers at rates (1, 1) have"
+        )
 
 
 def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[str, int]) -> None:

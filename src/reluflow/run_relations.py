@@ -32,6 +32,7 @@ def check(
     states: States,
     log_loss: Array,
     *,
+    t: Array,
     options: Mapping[str, Any],
     slope: float = 0.0,
     work: float = WORK,
@@ -46,7 +47,7 @@ def check(
             _check_loss(loss, h, data.y, np.abs(h), float(log_loss[k]), k)
         return
     if "mode" in states and not slope:
-        _check_dead(states)
+        _check_dead(states, _decayed(t, options))
     k, m, d = states["W"].shape
     count = int(min(max(work / (m * data.n * d), 2), k))
     for some in np.array_split(np.linspace(0, k - 1, count).astype(int), -(-count // 64)):
@@ -88,7 +89,8 @@ def check_start(net: States, states: States, t: Array, *, options: Mapping[str, 
     The first record is the start, where there is one at time zero. Every neuron keeps the balance
     ``a^2 - |w|^2`` of the start, which the engine takes from there when it goes on; without trained
     outputs it keeps ``a``, and without trained hidden weights ``w``. Layers with rates of their own
-    keep the balance of the weights divided by the roots of the rates.
+    keep the balance of the weights divided by the roots of the rates. With weight decay mu the
+    balance at time t is ``exp(-2 mu t)`` times that of the start.
     """
     train = options["train"]
     if train == "linearised":
@@ -102,7 +104,8 @@ def check_start(net: States, states: States, t: Array, *, options: Mapping[str, 
         if train == "output":
             kept = later_w - w
         else:
-            kept = later_a - a if hidden else (later_a**2 - later_w**2) - (a**2 - w**2)
+            left = np.exp(-2.0 * _decayed(t, options))[:, None]
+            kept = later_a - a if hidden else (later_a**2 - later_w**2) - left * (a**2 - w**2)
         # logarithms of deep scales are known to their spacing, which is then that of the shares
         depth = np.where(np.isfinite(start[1]), np.abs(start[1]), 0.0)
         loose = TOL + 8.0 * np.spacing(depth)
@@ -130,12 +133,20 @@ def _logs(arrays: States, hidden: float, output: float) -> tuple[Array, Array]:
     return outer, inner
 
 
-def _check_dead(states: States) -> None:
-    """A neuron that is inactive everywhere since its death feels no force: it stays as it is."""
+def _decayed(t: Array, options: Mapping[str, Any]) -> Array:
+    """``mu t``: by how many e-folds weight decay alone has shrunk the records."""
+    decay = float(options.get("decay", 0.0))
+    return decay * t if decay else np.zeros_like(t)
+
+
+def _check_dead(states: States, decayed: Array) -> None:
+    """A neuron inactive everywhere since its death feels no force: it stays, or decays alone."""
     dead = (states["mode"] == 0).all(axis=2)
     dead = np.logical_and.accumulate(dead[::-1])[::-1]  # dead from here to the end
     for name in ("a", "W", "log_scale", "log_scale_out"):
         values = states[name].reshape(*dead.shape, -1)
+        if name.startswith("log_scale"):
+            values = values + decayed[:, None, None]
         with np.errstate(all="ignore"):
             moved = np.abs(values[1:] - values[:-1]) > TOL * (1.0 + np.abs(values[-1]))
         wrong = moved.any(axis=2) & dead[:-1]

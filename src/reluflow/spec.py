@@ -125,6 +125,10 @@ class FlowTable(_EngineTable, frozen=True, kw_only=True, tag="flow"):
         """The arguments of `reluflow.flow`, which draws nothing."""
         return msgspec.structs.asdict(self)
 
+    def with_decay(self, decay: float) -> FlowTable:
+        """The same with another weight decay."""
+        return msgspec.structs.replace(self, decay=decay)
+
 
 class Document(_Table, frozen=True):
     """The whole document."""

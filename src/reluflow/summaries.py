@@ -64,6 +64,9 @@ def trajectory(run: Trajectory) -> str:
         ("events", len(run.events)),
         ("problem", f"{run.data.n} points, {run.net.width} neurons, {run.loss_function.name} loss"),
     ]
+    if run.decay:
+        said = f"{run.objective[0]:.4g} to {run.objective[-1]:.6g} (decay {run.decay:g})"
+        rows.insert(4, ("loss + decay/2 |theta|^2", said))
     if np.isfinite(run.limit_error):
         rows.insert(3, ("distance to the limit, at most", f"{run.limit_error:.2g}"))
     return table("Trajectory", rows, sparkline(run.log_loss), "log-loss, record by record")

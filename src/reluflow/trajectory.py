@@ -107,6 +107,24 @@ class Trajectory:
         with np.errstate(over="ignore"):
             return np.asarray(np.exp(self.log_loss))
 
+    @property
+    def decay(self) -> float:
+        """Weight decay mu of the training; 0 without."""
+        return float(self.options.get("decay", 0.0))
+
+    @cached_property
+    def objective(self) -> Array:
+        r"""What training lowers, at the records: loss plus :math:`\frac\mu2 |\theta|^2`.
+
+        Of the trained weights, with the weight decay mu; without it the losses.
+        """
+        if not self.decay:
+            return self.loss
+        layers = {"hidden": ("W",), "output": ("a",)}.get(self.options["train"], ("a", "W"))
+        weights = [self.states[name].reshape(len(self.t), -1) for name in layers]
+        norms = np.sum([np.square(some).sum(axis=1) for some in weights], axis=0)
+        return read_only(self.loss + 0.5 * self.decay * norms)
+
     @cached_property
     def states(self) -> Mapping[str, NDArray[Any]]:
         """The recorded states, stacked: ``a`` (k, m) and ``W`` (k, m, d) are the true weights.
@@ -380,9 +398,12 @@ def from_parts(fields: Mapping[str, Any], arrays: Mapping[str, Any]) -> Trajecto
     loss.check_data(data.X, data.y)
     states, options = group("states."), fields["options"]
     net = Network.from_arrays(group("net."))
-    run_relations.check(data, loss, states, arrays["log_loss"], options=options, slope=net.slope)
+    t = arrays["t"]
+    run_relations.check(
+        data, loss, states, arrays["log_loss"], t=t, options=options, slope=net.slope
+    )
     if fields["engine"] == "flow":
-        run_relations.check_start(group("net."), states, arrays["t"], options=options)
+        run_relations.check_start(group("net."), states, t, options=options)
     return Trajectory(
         engine=fields["engine"],
         data=data,

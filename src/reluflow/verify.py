@@ -109,6 +109,7 @@ def check_records(run: Trajectory) -> None:
         run.loss_function,
         run.kept,
         run.log_loss,
+        t=run.t,
         options=run.options,
         slope=run.net.slope,
         work=math.inf,

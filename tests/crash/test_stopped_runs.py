@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ from sweeps.helpers import paths
 
 COMMAND = Path(__file__).parent / "command.py"
 ENDS_S = 2.0  # of the CPU: all of it on a machine that does nothing else
-HANGS_S = 600.0
+HANGS_S = 300.0  # of the CPU, too
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LONG = pytest.mark.long
 HEAD = """
@@ -80,7 +81,7 @@ def ended(process, number=None):
         before += _used(process)
         process.send_signal(number)
     sent = time.monotonic()
-    _, errors = process.communicate(timeout=HANGS_S)
+    _, errors = outputs(process)
     took = End(time.monotonic() - sent, _used() - before)
     assert process.returncode in (0, 130, *(() if number is None else (-number,))), errors
     assert "Traceback" not in errors
@@ -88,6 +89,17 @@ def ended(process, number=None):
     if process.returncode == 130 and errors.strip():
         assert errors.strip().splitlines()[-1].startswith("interrupted"), errors
     return None if over else took
+
+
+def outputs(process):
+    """What a process has written when it is over; raises if it hangs, computing or asleep."""
+    end, late = _used(process) + HANGS_S, time.monotonic() + 10 * HANGS_S
+    while True:
+        try:
+            return process.communicate(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            if _used(process) > end or time.monotonic() > late:
+                raise
 
 
 def work(process, seconds):
@@ -98,12 +110,14 @@ def work(process, seconds):
 
 
 def _used(process=None):
-    """CPU seconds of a process, or of all that were started here and are over."""
+    """CPU seconds of a process that is under way, or of all that are over."""
     if process is None:
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         return used.ru_utime + used.ru_stime
-    times = psutil.Process(process.pid).cpu_times()
-    return times.user + times.system
+    with suppress(psutil.NoSuchProcess):
+        times = psutil.Process(process.pid).cpu_times()
+        return times.user + times.system
+    return 0.0
 
 
 def progress(path):
@@ -127,7 +141,7 @@ def disturbed(file, out, wanted, generator, begin):
         took.append(end)
         reached.append(far)
     assert reached == sorted(reached), "what was saved got lost"
-    ended(start(file, out))
+    ended(begin(file, out))
     assert len(list(out.iterdir())) == 1, "something was left behind"
     return took, reached
 
@@ -151,7 +165,7 @@ def forked(file, out):
 def survive(folder, *, engine, width, size, signals, seed, begin=start):
     """Stop a run by signals, and another when it has ended; each ends like a calm one."""
     file, name = document(folder, engine, width, size), f"{engine}.rf"
-    ended(start(file, folder / "calm"))
+    ended(begin(file, folder / "calm"))
     generator, took, saved, rounds = random.Random(seed), [], 0, 0
     while len(took) < signals:
         out = folder / str(rounds)

@@ -24,11 +24,11 @@ def problem(seed, loss="square", slope=None):
     return rf.Dataset(X, y), net
 
 
-def step(X, y, a, W, loss, slope, share=1.0):
-    """The two gradients on points; ``share`` multiplies the forces of the square loss."""
+def step(X, y, a, W, loss, slope):
+    """Minus the gradients of both layers."""
     z = X @ W.T
     theta = np.where(z > 0.0, 1.0, slope)
-    c = loss.forces((theta * z) @ a, y) * share
+    c = loss.forces((theta * z) @ a, y)
     return (theta * z).T @ c, a[:, None] * ((theta * c[:, None]).T @ X)
 
 
@@ -61,8 +61,7 @@ def test_descent_as_practised_equals_a_plain_loop(options):
         a, W, va, vW = net.a, net.W, 0.0, 0.0
         for k in range(30):
             points, y = rf.batch_of(run, k)
-            share = data.n / len(y) * len(y) / data.n  # forces() divides by the points it sees
-            da, dW = step(data.X[points], y, a, W, LOSSES["square"], net.slope, share)
+            da, dW = step(data.X[points], y, a, W, LOSSES["square"], net.slope)
             mu, beta = options.get("decay", 0.0), options.get("momentum", 0.0)
             va, vW = beta * va + LR * (da - mu * a), beta * vW + LR * (dW - mu * W)
             a, W = a + va, W + vW

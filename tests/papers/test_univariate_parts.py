@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import reluflow as rf
 from reluflow.papers.univariate import field as univariate_field
+from reluflow.papers.univariate.claims.limit import _less
 from reluflow.papers.univariate.claims.population import (
     cell_masses,
     live_neurons,
@@ -26,7 +27,7 @@ from reluflow.papers.univariate.constants import (
     quarter_tail,
 )
 from reluflow.papers.univariate.field import field, integrate, misalignment
-from reluflow.theory.verdicts import Unresolved
+from reluflow.theory.verdicts import Unresolved, verdict_of
 
 from .univariate_subjects import sample, short_run, start
 
@@ -181,3 +182,19 @@ def test_a_loss_out_of_reach_ends_with_the_time_of_the_run(clock, monkeypatch):
     monkeypatch.setattr(univariate_field, "MOST", 20)
     with pytest.raises(Unresolved, match=rf"more than 20 evaluations on the clock {clock}"):
         integrate(data, net, loss, clock, -1e9)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (0.4, 0.3, "PASS"),
+        (1e-6, 9e-5, "PASS"),
+        (0.0486, 0.0450, "UNRESOLVED"),  # of a run that settles slowly, at F = 1e6
+        (0.0613, 0.0522, "UNRESOLVED"),  # of the same, at F = 1e4
+        (0.01, 0.04, "UNRESOLVED"),
+        (0.3, 0.3, "FAIL"),
+        (0.3, 0.4, "FAIL"),
+    ],
+)
+def test_a_direction_settles_where_it_moves_clearly_less_than_before(before, after, verdict):
+    assert verdict_of(_less(before, after)) == verdict

@@ -33,6 +33,16 @@ def test_without_scales_there_is_one_run():
     assert (plan.title, plan.paper) == ("T", "correlated")
 
 
+def test_each_decay_is_a_run():
+    plan = document.build({**BASE, "study": {"decays": [0, 0.1]}}, name="x")
+    assert [label for label, _ in plan.tasks] == ["no decay", "decay 0.1"]
+    assert [task.engine.decay for _, task in plan.tasks] == [0.0, 0.1]
+    assert plan.tasks[0][1].net is plan.tasks[1][1].net
+    hidden = {**BASE, "engine": {"name": "flow", "train": "hidden"}, "study": {"decays": [0.1]}}
+    with pytest.raises(InputError, match=r"study.decays.* is for the flow of both layers"):
+        document.build(hidden, name="x")
+
+
 def test_the_seed_can_be_replaced():
     assert document.build(BASE, name="x", seed=8).seed == 8
 
@@ -47,6 +57,9 @@ def test_the_seed_can_be_replaced():
         ({"log_scales": list(range(51))}, "at most 50"),
         ({"log_scales": "all"}, "must be a list"),
         ({"title": 3}, "must be text"),
+        ({"decays": [-0.1]}, "different finite numbers from 0 on"),
+        ({"decays": [0.1], "log_scales": [-1.0]}, "beside `log_scales` or `paper`"),
+        ({"decays": [0.1], "paper": "correlated"}, "beside `log_scales` or `paper`"),
         ("correlated", "must be a table"),
     ],
 )

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from reluflow.sweeps import Plan, Store, execute
+import reluflow as rf
+from reluflow.sweeps import Plan, Store, execute, measures
 
 from .helpers import SWEEP
 
@@ -38,3 +39,14 @@ def test_a_sweep_over_layers_and_rates(tmp_path):
 def test_a_sweep_over_slopes_of_the_activation(tmp_path):
     runs = swept(DESCENT + '[sweep.grid]\n"network.slope" = [0.0, 0.3]\n', tmp_path)
     assert {run.net.slope for run in runs} == {run.final.slope for run in runs} == {0.0, 0.3}
+
+
+def test_a_sweep_over_decay(tmp_path):
+    runs = swept(FLOW + '[sweep.grid]\n"engine.decay" = [0.0, 0.1]\n', tmp_path)
+    plain, *_, decayed = runs
+    assert (plain.decay, decayed.decay) == (0.0, 0.1)
+    assert measures.MEASURES["objective"](plain) == plain.loss[-1]
+    assert measures.MEASURES["objective"](decayed) > decayed.loss[-1]
+    above = measures.MEASURES["above_optimum"]
+    assert measures.value(above, decayed) == rf.interpolators.excess(decayed).at_most > 0.0
+    assert np.isnan(measures.value(above, plain))  # not at a fit

@@ -91,6 +91,29 @@ def test_verdicts_respect_the_error():
     assert verdict_of(together(undecided(), holds(False))) is Verdict.FAIL
 
 
+@pytest.mark.parametrize(
+    ("size", "power", "verdict"),
+    [
+        (0.5, 0.5, "PASS"),
+        (0.5, 0.05, "UNRESOLVED"),  # it falls, but so slowly that nobody sees where to
+        (0.5, 0.0, "FAIL"),
+        (0.01, 0.0, "UNRESOLVED"),
+        (1e-15, 0.0, "PASS"),
+    ],
+)
+def test_a_measure_falls_by_its_power(size, power, verdict):
+    levels = np.geomspace(1e2, 1e4, 9)
+
+    class Late(theory.Case):
+        def __init__(self):
+            pass
+
+        def late_measures(self, measure):
+            return levels, size * (levels / 1e4) ** -power
+
+    assert verdict_of(theory.falls(Late(), lambda net: 0.0)) == verdict
+
+
 def test_an_error_may_come_from_the_run(toy):
     case = toy.prepare(subject_of(small_run(), None))
     assert at_most(1.0, 2.0, case=case).error == pytest.approx(2.0 * case.error)

@@ -70,6 +70,7 @@ def chosen(
 def sections(paper: str | None = None) -> list[tuple[str, list[Entry]]]:
     """The titled lists; a new kind of thing adds one line here."""
     from reluflow import builders, engines, losses, theory
+    from reluflow.studies.decay import PRESETS
 
     asked = theory.papers() if paper is None else [theory.paper_named(paper)]
     found = [
@@ -97,6 +98,10 @@ def sections(paper: str | None = None) -> list[tuple[str, list[Entry]]]:
     ]
     return [
         *found,
+        (
+            "Studies: reluflow study",
+            [(name, one["study"]["title"]) for name, one in PRESETS.items()],
+        ),
         ("Generators: [data] generator", described(builders.all_generators().items())),
         ("Initialisations: [network] init", described(builders.initialisations().items())),
         ("Losses: [loss] name", described(classes.items())),

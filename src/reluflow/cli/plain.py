@@ -53,6 +53,8 @@ def run_of(run: Trajectory, path: Path | None = None) -> dict[str, Any]:
         "t": float(run.stats.get("iterations", run.t[-1])),
         "log_t": float(run.log_t[-1]),
         "log_loss": float(run.stats.get("final_log_loss", run.log_loss[-1])),
+        "decay": run.decay,
+        "objective": float(run.objective[-1]),
         "squared_norm": run.final.squared_norm,
         "log_squared_norm": run.final.log_squared_norm,
         "limit_error": run.limit_error,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def study(
     what: Annotated[
         str,
-        typer.Argument(metavar="PAPER|FILE.toml", help="A paper, file.py:NAME, or a file."),
+        typer.Argument(metavar="PAPER|FILE.toml", help="A paper, file.py:NAME, decay, or a file."),
     ],
     out: Out = Path("results"),
     seed: Seed = None,
@@ -38,12 +38,15 @@ def study(
     from reluflow.cli.safe import line
     from reluflow.cli.tables import claim_table, comparison_table, run_table
     from reluflow.studies import document
+    from reluflow.studies.decay import PRESETS
     from reluflow.studies.make import make
     from reluflow.theory import paper_named
 
     console, talk = Console(), Console(stderr=True)
     if what.endswith(".toml") or Path(what).is_file():
         plan = document.load(kinds.a_document(what, "study"), seed=seed)
+    elif what in PRESETS:
+        plan = document.build(PRESETS[what], name=what, seed=seed)
     else:
         paper = paper_named(what)
         if paper.preset is None:

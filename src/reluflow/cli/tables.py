@@ -73,6 +73,9 @@ def rows(
         ("neurons that count", f"{len(counted(run.final))} of {run.final.width}"),
         ("largest angle", angle_text(run.final)),
     ]  # fmt: skip
+    if run.decay:
+        first, last = (float(np.log(run.objective[k])) for k in (0, -1))
+        lines.insert(6, ("loss + decay/2 |theta|^2", f"{from_log(first)} -> {from_log(last)}"))
     if len(run.events):
         lines.append(("events", f"{len(run.events)}"))
     if len(run.branches):

@@ -159,7 +159,8 @@ def flow(
     Parameters
     ----------
     data : Dataset or Trajectory
-        What to train; a run of `flow` is continued (its loss, layers and network are kept).
+        What to train; a run of `flow` is continued (its loss, layers, decay and network are
+        kept).
     net : Network
         From where, at any scale.
     loss : "square", "exponential", "logistic" or an object of `reluflow.losses`
@@ -171,7 +172,8 @@ def flow(
     rates : pair of float
         How fast hidden and output weights learn.
     decay : float
-        Weight decay mu: the flow of :math:`L + \mu |\theta|^2 / 2`. Losses are those without it.
+        Weight decay mu: the flow of :math:`L + \mu |\theta|^2 / 2`, of both layers at rates (1, 1).
+        Losses are those without it; `Trajectory.objective` has the sum.
     t_end : float
         End time. Without it the run goes to its limit (``converged``, ``stationary``); a
         classification loss has none, and ends at log-loss -1000 unless told otherwise.

@@ -29,10 +29,8 @@ ABSENT = {
     "batch_size": f"{_STEPS}; `batch` of `rf.descend` is the number of points of a step",
     "label_noise": f"{_STEPS}; noise on labels is for `rf.descend`",
     "dropout": "there is no dropout: every neuron is trained at every step",
-    "decay": "weight decay is for `rf.descend`; the minimum-norm fit is "
-    "`rf.interpolators.min_norm(data)`",
-    "weight_decay": "weight decay is `decay` of `rf.descend`; the minimum-norm fit is "
-    "`rf.interpolators.min_norm(data)`",
+    "weight_decay": "weight decay is `decay`; the network it cannot beat is "
+    "`rf.interpolators.min_norm(data, decay=mu)`",
     "depth": f"there are no deeper networks: {_TWO_LAYERS}",
     "layers": f"there are no deeper networks: {_TWO_LAYERS}",
     "activation": "neurons are ReLU, or leaky ReLU: `rf.Network(a, W, slope=0.1)`",

@@ -4,6 +4,7 @@ No answer rests on a solver's word: every result carries a value attained by the
 returns, a lower bound proved from multipliers it can show, and `certified` when the two meet.
 """
 
+from reluflow.interpolators.excess import Excess, excess
 from reluflow.interpolators.fixed_signs import MinimumWeights
 from reluflow.interpolators.max_margin import MaxMargin, max_margin
 from reluflow.interpolators.min_norm import MinNorm, min_norm
@@ -13,10 +14,12 @@ from reluflow.interpolators.single_relu import single_relu
 from reluflow.interpolators.two_relu import two_relu
 
 __all__ = [
+    "Excess",
     "MaxMargin",
     "MinNorm",
     "MinimumWeights",
     "RankVersusNorm",
+    "excess",
     "max_margin",
     "min_norm",
     "multi_relu",

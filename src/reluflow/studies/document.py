@@ -6,6 +6,7 @@
     paper = "correlated"           # whose claims and pictures the page shows
     title = "Neurons align, then grow"
     log_scales = [-6.9, -13.8]     # the network at each of these scales; as it is without
+    decays = [0.0, 0.1, 0.01]      # or the flow with each of these weight decays
 
     [data]
     [network]
@@ -28,7 +29,7 @@ from reluflow.errors import InputError
 from reluflow.theory.registry import paper_named
 from reluflow.wording import cut, printable, shown
 
-FIELDS = ("paper", "title", "log_scales")
+FIELDS = ("paper", "title", "log_scales", "decays")
 MAX_SCALES = 50
 
 
@@ -62,13 +63,15 @@ def build(
 ) -> Plan:
     """Check a document and draw its data and networks."""
     table = document.get("study", {})
-    scales = _check_table(table)
+    scales, decays = _check_table(table)
     rest = {key: value for key, value in document.items() if key != "study"}
     task = spec.build(rest, name=name, folder=folder, seed=seed)
     if scales:
         tasks = tuple(
             (scale_label(scale), replace(task, net=task.net.with_scale(scale))) for scale in scales
         )
+    elif decays:
+        tasks = tuple((decay_label(decay), _with_decay(task, decay)) for decay in decays)
     else:
         tasks = (("the run", task),)
     return Plan(
@@ -96,7 +99,22 @@ def scale_label(log_scale: float) -> str:
     return f"scale exp({log_scale:.6g})"
 
 
-def _check_table(table: object) -> list[float]:
+def decay_label(decay: float) -> str:
+    """How a page calls a run with this weight decay."""
+    return f"decay {decay:g}" if decay else "no decay"
+
+
+def _with_decay(task: spec.Task, decay: float) -> spec.Task:
+    engine = task.engine
+    if not isinstance(engine, spec.FlowTable) or engine.train != "both":
+        raise InputError(
+            '`$.study.decays` is for the flow of both layers. Set name = "flow" under [engine], '
+            "without `train`."
+        )
+    return replace(task, engine=engine.with_decay(decay))
+
+
+def _check_table(table: object) -> tuple[list[float], list[float]]:
     if not isinstance(table, Mapping):
         raise InputError(
             f"`$.study` is {shown(table)}. It must be a table. Write [study] above it."
@@ -114,14 +132,30 @@ def _check_table(table: object) -> list[float]:
             raise InputError(f"`$.study.paper`: {error}") from None
     if not isinstance(table.get("title", ""), str):
         raise InputError(f"`$.study.title` is {shown(table['title'])}. It must be text. Quote it.")
-    scales = table.get("log_scales", [])
-    good = isinstance(scales, list) and all(
-        isinstance(scale, int | float) and not isinstance(scale, bool) and math.isfinite(scale)
-        for scale in scales
-    )
-    if not good or len(set(scales)) != len(scales) or len(scales) > MAX_SCALES:
+    scales = _numbers(table, "log_scales", "numbers, the natural logarithms of the scales")
+    decays = _numbers(table, "decays", "numbers from 0 on", least=0.0)
+    if decays and (scales or "paper" in table):
         raise InputError(
-            f"`$.study.log_scales` is {shown(scales)}. It must be a list of at most {MAX_SCALES} "
-            "different finite numbers, the natural logarithms of the scales. Change it."
+            "`$.study` has `decays` beside `log_scales` or `paper`, whose runs are plain training. "
+            "Remove one of them."
         )
-    return [float(scale) for scale in scales]
+    return scales, decays
+
+
+def _numbers(
+    table: Mapping[str, Any], name: str, what: str, least: float = -math.inf
+) -> list[float]:
+    given = table.get(name, [])
+    good = isinstance(given, list) and all(
+        isinstance(one, int | float)
+        and not isinstance(one, bool)
+        and math.isfinite(one)
+        and one >= least
+        for one in given
+    )
+    if not good or len(set(given)) != len(given) or len(given) > MAX_SCALES:
+        raise InputError(
+            f"`$.study.{name}` is {shown(given)}. It must be a list of at most {MAX_SCALES} "
+            f"different finite {what}. Change it."
+        )
+    return [float(one) for one in given]

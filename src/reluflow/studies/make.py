@@ -16,7 +16,7 @@ import numpy as np
 
 from reluflow import files, resumable, theory
 from reluflow.spec import Task
-from reluflow.studies import common, own, prose
+from reluflow.studies import common, decay, own, prose
 from reluflow.studies.document import Plan
 from reluflow.studies.page import Page
 from reluflow.theory.contract import Comparison, Findings, LabelledRun, Section
@@ -57,6 +57,13 @@ def make(
     if findings is None:
         facts = [own.facts_of(item.run) for item in runs]
         findings, answer = _own(runs, facts), own.answer(facts[0])
+        if any(item.run.decay for item in runs):
+            ends = decay.ends_of(runs)
+            findings = Findings(
+                (*findings.sections[:1], *decay.sections(ends), *findings.sections[1:]),
+                (*decay.comparisons(ends), *findings.comparisons),
+            )
+            answer = decay.answer(ends) if len(ends) > 1 else answer
     document, files_of = reproducible(plan, runs)
     return Page(
         title=plan.title,

@@ -23,10 +23,12 @@ from reluflow.geometry import (
     margin,
     stationary_point,
 )
+from reluflow.interpolators import Excess
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.plot import of_inputs, of_runs, surface_panel
 from reluflow.statuses import Status
+from reluflow.studies.decay import REACHED, optimum_of
 from reluflow.theory.contract import Comparison, LabelledRun, Section
 from reluflow.trajectory import Trajectory
 
@@ -52,6 +54,7 @@ class Facts:
     limit: Network | None  # what theory predicts
     alive: int
     directions: int
+    excess: Excess | None = None  # over the optimum with weight decay
 
     @property
     def is_square(self) -> bool:
@@ -72,6 +75,7 @@ def facts_of(run: Trajectory) -> Facts:
         limit=prediction.network,
         alive=int(active.any(axis=1).sum()),
         directions=_directions(run.final, np.flatnonzero(active.any(axis=1))),
+        excess=optimum_of(run) if run.decay else None,
     )
 
 
@@ -209,6 +213,10 @@ def _size(facts: Facts) -> str:
             return f"; its normalised margin is {found:.4g}"
         best = margin(run.data, facts.least)
         return f"; its normalised margin {found:.4g} is {found / best:.0%} of the largest possible"
+    if facts.excess is not None:
+        above = facts.excess.at_most
+        where = f"{100 * above:.2g} % above" if above > REACHED else "at"
+        return f"; loss and decay together are {where} the least of any network"
     if facts.least is None:
         return f"; its squared norm is {run.final.squared_norm:.4g}"
     least, size = facts.least.squared_norm, run.final.squared_norm

@@ -110,6 +110,18 @@ def excess_norm(run: Trajectory) -> float:
     return run.final.squared_norm / (smallest * best.value)
 
 
+def objective(run: Trajectory) -> float:
+    """Loss plus decay/2 times the squared norm at the last record; the loss without decay."""
+    return float(run.objective[-1])
+
+
+def above_optimum(run: Trajectory) -> float:
+    """Relative excess over the best network of any width: 0 at a global minimum."""
+    from reluflow import interpolators
+
+    return interpolators.excess(run).at_most
+
+
 def alive(run: Trajectory) -> float:
     """Neurons that are active on some point at the end."""
     return float(run.active(-1).any(axis=1).sum())
@@ -130,6 +142,7 @@ MEASURES: Mapping[str, Measure] = {
     for function in (
         *(max_angle, squared_norm, log_squared_norm, effective_rank, nuclear_norm, linear_regions),
         *(margin, distance_to_predicted, excess_norm, alive, largest_error, log_loss, sharpness),
+        *(objective, above_optimum),
     )
 }
 

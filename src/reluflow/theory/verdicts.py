@@ -266,7 +266,8 @@ def together(*findings: Finding) -> Finding:
     return min(findings, key=lambda found: rank[verdict_of(found)])
 
 
-SLOWEST = 0.1  # power of F below which a measure does not tend to 0
+SLOWEST = 0.1  # power of F above which a measure tends to 0
+VANISHING = 0.02  # and below which it tends to something else
 FAR = 0.1  # a relative distance above this is no limit that is nearly reached
 ROUNDING = 1e-13
 
@@ -284,8 +285,8 @@ def falls(
     (`Case.late_measures`), and :math:`\log(\text{measure}) = c - a \log F` is fitted to the last
     decade. Limits of the theory are reached like :math:`F^{-1/2}` or faster: it passes where the
     power is above 0.1 by two standard errors. A measure that tends to something else has a power
-    that vanishes: below 0.1 and far from 0 it fails, near 0 nothing is decided. A value below
-    ``error`` is reached already.
+    that vanishes: below 0.02 and far from 0 it fails; slower falls, and values near 0, decide
+    nothing. A value below ``error`` is reached already.
 
     Parameters
     ----------
@@ -314,6 +315,6 @@ def falls(
     fit = case.fit(np.log(levels[tail]), np.log(np.maximum(values[tail], error)))
     power, spread = -fit.slope, 2.0 * fit.error
     text = f"{told}; falls like F^-{power:.3g} (+- {spread:.2g})"
-    if power <= SLOWEST and last <= FAR:
+    if power <= SLOWEST and (last <= FAR or power > VANISHING):
         return replace(undecided(power, SLOWEST, f"{text}; a later run decides"), trend=power)
     return Finding(power - SLOWEST, spread, power, SLOWEST, text, power)

@@ -5,9 +5,9 @@ import pytest
 
 import reluflow as rf
 from numerics import problems
+from reluflow.engines.flow import clock, tableau
 from reluflow.engines.flow import crowd as crowd_module
 from reluflow.engines.flow import problem as problem_module
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.driver import Flow
 from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field, slides_of
@@ -40,20 +40,67 @@ def regression(n, d, m, seed=0):
 # ---------------------------------------------------------------------- the method
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_pairs_of_a_neuron_and_its_slides_are_those_of_the_modes(seed):
+def begun_with_slides(seed):
+    """A problem and its start, with neurons that slide and some that are dead."""
     rng = np.random.default_rng(seed)
     data, net = regression(9, 4, 30, seed)
     problem = Problem(data, net, rf.losses.Square(), "both")
     state = start(problem)
     state.mode[:] = rng.choice([BELOW, ABOVE], size=state.mode.shape)
     state.mode[rng.random(state.mode.shape) < 0.15] = SLIDE
-    state.mode[rng.random(len(state.mode)) < 0.2] = BELOW  # some are dead
-    rows = begin_at(problem, state).classes
+    state.mode[rng.random(len(state.mode)) < 0.2] = BELOW
+    return problem, begin_at(problem, state)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_a_neuron_and_its_slides_are_those_of_the_modes(seed):
+    _, at = begun_with_slides(seed)
+    state, rows = at.state, at.classes
     neuron, slide = slides_of(rows)
     found = set(zip(neuron.tolist(), rows.plane[slide].tolist(), strict=True))
     assert found == set(zip(*map(np.ndarray.tolist, np.nonzero(state.mode == SLIDE)), strict=True))
     assert len(found) == len(neuron)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_neuron_that_slides_feels_a_plane_along_its_slides_only(seed):
+    problem, at = begun_with_slides(seed)
+    U, mode = problem.planes.U, at.state.mode
+    neuron, plane = np.nonzero((mode != SLIDE) & (at.classes.cid >= 0)[:, None])
+    normal = Field(problem).across(at, neuron, plane)
+    for j, p, found in zip(neuron, plane, normal, strict=True):
+        own = U[mode[j] == SLIDE]
+        expected = U[p] - np.linalg.pinv(own) @ (own @ U[p]) if len(own) else U[p]
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_pulls_answer_a_change_of_weights_by_the_bound_at_most(loss):
+    """Of two neurons: one changes the outputs of its points, the other feels them on its own."""
+    rng = np.random.default_rng(0)
+    data, net = regression(30, 4, 6)
+    data = rf.Dataset(data.X, np.where(data.X[:, 1] > 0.0, 1.0, -1.0))
+    problem = Problem(data, net, problems.LOSSES[loss], "both")
+    at = begin_at(problem, start(problem))
+    field = Field(problem)
+    X = problem.planes.length[:, None] * problem.planes.U[problem.planes.owner]
+    jacobian = problem.force_jacobian(at.h)
+    sizes = []
+    for _ in range(50):
+        one, other = (rng.random((2, problem.n)) < rng.random((2, 1))).astype(float)
+        between = (X * one[:, None]).T @ jacobian @ (X * other[:, None])
+        sizes.append(np.linalg.norm(between, 2))
+    assert max(sizes) <= field.answer(at) <= 20.0 * max(sizes)
+
+
+def test_moments_of_a_step_are_dated_together_as_one_by_one():
+    slowness = np.array([0.3, 1.0, 9.0, 40.0, 70.0])
+    shares = np.array([0.0, 1e-9, 0.01, 0.3, 0.7, 1.0])
+    together = clock.log_elapsed_at(slowness, 2.0, shares)
+    one_by_one = [clock.log_elapsed(slowness, 2.0, tau) for tau in shares]
+    assert together[0] == -np.inf
+    np.testing.assert_allclose(together[1:], one_by_one[1:], rtol=1e-14)
+    assert together[1] == pytest.approx(np.log(2e-9) + 0.3, abs=1e-6)
 
 
 def test_the_pair_has_its_orders():

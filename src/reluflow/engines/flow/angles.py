@@ -6,7 +6,9 @@ row, where the angle is still of order one, it gives the angle ever after:
 
 .. math:: 1 - \cos(w_j, w_k) = \frac{C_{jk} + |w_j||w_k| - a_j a_k}{|w_j| |w_k|},
 
-with :math:`|w_j||w_k| - a_j a_k` from the conserved balances. Everything is kept in logs.
+with :math:`|w_j||w_k| - a_j a_k` from the conserved balances. Everything is kept in logs. With
+weight decay :math:`\mu` it is the weights times :math:`e^{\mu t}` that keep products and balances:
+those of an earlier time s have faded by :math:`e^{-2\mu (t - s)}`.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.i
     for event in past:
         joined[int(event["neuron"])] = float(event["log_t"])
     order = sorted(joined, key=joined.__getitem__)
-    best = -np.inf
+    best, end = -np.inf, min(t, float(run.t[-1]))
     for first in range(1, len(order), SWEEP):
         some = order[first : first + SWEEP]
         times, index = np.unique([joined[j] for j in some], return_inverse=True)
@@ -71,21 +73,27 @@ def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.i
             # without an event its product is that of the start, which need not be recorded
             there = run.net if np.isinf(joined[j]) else swept.network(int(index[k]))
             others = np.array(order[: first + k])
-            best = max(best, float(_log_angles(run.net, there, net, j, others).max()))
+            faded = -2.0 * run.decay * np.array([end - np.exp(joined[j]), end])
+            best = max(best, float(_log_angles(run.net, there, net, j, others, faded).max()))
     return best
 
 
-def _log_angles(start: Network, there: Network, now: Network, j: int, others: Array) -> Array:
-    """Log-angles of neuron j with ``others`` now, from products taken in the network ``there``."""
+def _log_angles(
+    start: Network, there: Network, now: Network, j: int, others: Array, faded: Array
+) -> Array:
+    """Log-angles of neuron j with ``others`` now, from products taken in the network ``there``.
+
+    ``faded``: logarithms of what decay has left since of products, and of balances of the start.
+    """
     unit = (
         there.mantissa.a[j] * there.mantissa.a[others]
         - there.mantissa.W[others] @ there.mantissa.W[j]
     )
     now_logs = now.log_norms[j] + now.log_norms[others]
     terms = [
-        (unit, there.log_scale[j] + there.log_scale[others] - now_logs),
-        _imbalance(start, now, np.full(len(others), j)),
-        _imbalance(start, now, others),
+        (unit, there.log_scale[j] + there.log_scale[others] - now_logs + faded[0]),
+        _imbalance(start, now, np.full(len(others), j), faded[1]),
+        _imbalance(start, now, others, faded[1]),
     ]
     top = np.max([np.where(v != 0, s, -np.inf) for v, s in terms], axis=0)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -94,11 +102,11 @@ def _log_angles(start: Network, there: Network, now: Network, j: int, others: Ar
         return np.asarray(0.5 * (np.log(2.0 * np.maximum(total, 0.0)) + top))
 
 
-def _imbalance(start: Network, now: Network, who: Array) -> tuple[Array, Array]:
+def _imbalance(start: Network, now: Network, who: Array, faded: float) -> tuple[Array, Array]:
     """``(|w|^2 - a^2) / (2 |w|^2)`` as value and log factor; zero for a balanced neuron."""
     shift = np.exp(start.log_scale_out[who] - start.log_scale[who])
     norms = np.sqrt(np.einsum("jd,jd->j", start.mantissa.W[who], start.mantissa.W[who]))
     a = np.abs(start.mantissa.a[who]) * shift
     gap = 0.5 * (norms - a) * (norms + a)
     gap = np.where(np.abs(gap) <= 1e-14 * norms * norms, 0.0, gap)
-    return gap, 2.0 * (start.log_scale[who] - now.log_norms[who])
+    return gap, 2.0 * (start.log_scale[who] - now.log_norms[who]) + faded

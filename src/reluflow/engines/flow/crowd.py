@@ -118,7 +118,9 @@ class Crowd:
         worst = float(np.maximum(self._error(at, stages, crossings, step), end.error))
         if not worst <= 1.0:  # also where it is not a number
             return None, worst
-        tried = self._finish(at, stages, end, rough, step)
+        if (end.above != stages[-1].above).any():
+            crossings = self._crossings(at, stages, end.above, step)
+        tried = self._finish(at, stages, end, crossings, rough, step)
         if rough.any():
             assert tried.moved is not None
             above, h = self.field.outputs(at, tried.moved.a, tried.moved.w, tried.moved.mode)
@@ -161,7 +163,8 @@ class Crowd:
         for stage in stages[1:-1]:
             other |= stage.above != begin
         neuron, plane = np.nonzero(other & (mode != SLIDE) & (at.classes.cid >= 0)[:, None])
-        path = self._paths(stages, neuron, plane, ~begin[neuron, plane], step)
+        normal = self.field.across(at, neuron, plane)
+        path = self._paths(stages, (neuron, plane), normal, ~begin[neuron, plane], step)
         back = np.flatnonzero(above[neuron, plane] == begin[neuron, plane])
         zeros, ones = np.zeros(len(neuron)), np.ones(len(neuron))
         moment = path.moment(zeros, ones)
@@ -177,19 +180,21 @@ class Crowd:
         happens[back[~real]] = False
         up = path.up[which] == once
         return Crossings(
-            neuron[which], plane[which], moment, up, once, happens, speed, jump,
+            neuron[which], plane[which], normal[which], moment, up, once, happens, speed, jump,
             error[which] * once * np.abs(jump),
         )  # fmt: skip
 
     def _paths(
-        self, stages: list[Stage], neuron: Indices, plane: Indices, up: Mask, step: float
-    ) -> Paths:
+        self, stages: list[Stage], pairs: tuple[Indices, Indices], normal: Array, up: Mask,
+        step: float,
+    ) -> Paths:  # fmt: skip
         """The way across planes, without their own pulls on the other side."""
-        normal = self.problem.planes.U[plane]
+        neuron, plane = pairs
+        share = np.einsum("ed,ed->e", normal, normal)  # of its pull, in the planes it slides on
         speeds, jumps = [], []
         for k in PATH_STAGES:
             stage = stages[k]
-            jump = stage.a[neuron] * stage.jump[plane]
+            jump = share * stage.a[neuron] * stage.jump[plane]
             past = stage.above[neuron, plane] == up
             speed = np.einsum("ed,ed->e", stage.dw[neuron], normal)
             speeds.append(speed - np.where(past, np.where(up, jump, -jump), 0.0))
@@ -238,7 +243,7 @@ class Crowd:
         gap_w = sum(weight * stage.dw for weight, stage in zip(GAP, stages, strict=True))
         # kinks are put right: they are no error of the method
         spurious = self._bends(stages, found, GAP)
-        np.subtract.at(gap_w, found.neuron, spurious[:, None] * self.problem.planes.U[found.plane])
+        np.subtract.at(gap_w, found.neuron, spurious[:, None] * found.normal)
         sizes = np.maximum(at.state.sizes(self.problem.hidden), 1e-300)
         off = step * np.sqrt(gap_a**2 + np.square(gap_w).sum(axis=1)) / sizes
         # the stages of a neuron that will slide are on both sides of the plane
@@ -254,7 +259,7 @@ class Crowd:
         problem, last = self.problem, stages[-1]
         a, w = last.a.copy(), last.w.copy()
         amounts = step * self._missing(stages, found)
-        np.add.at(w, found.neuron, amounts[:, None] * problem.planes.U[found.plane])
+        np.add.at(w, found.neuron, amounts[:, None] * found.normal)
         if not problem.hidden:
             _hold(a, w, problem.sign, problem.log_balance - 2.0 * at.state.sigma)
         above, h = self.field.outputs(at, a, w)
@@ -268,37 +273,30 @@ class Crowd:
         A crossing at a random moment leaves TYPICAL of its jump for the step to put right; signs
         are random, and what the outputs do to the pulls is at most ``answer``.
         """
-        problem = self.problem
-        answer = problem.kappa * problem.spectral_norm**2
-        if not problem.is_square:
-            largest = float(np.abs(stages[0].c).max())
-            answer = min(largest * problem.spectral_norm**2, problem.longest**2)
         bends = step * np.abs(found.jump) * found.happens
         bends *= (at.neurons.weight * np.abs(stages[0].a))[found.neuron]
-        off = MISSED * TYPICAL * step * answer * float(np.sqrt(np.square(bends).sum()))
-        return float((off / self.controller.rtol) ** (2 / 5))
+        off = MISSED * TYPICAL * step * float(np.sqrt(np.square(bends).sum()))
+        return float((off * self.field.answer(at) / self.controller.rtol) ** (2 / 5))
 
     def _kinks(self, at: Start, stages: list[Stage], above: Mask, h: Array, step: float) -> float:
         """How much too long the step is for its kinks, which change the outputs to ``h``.
 
         The stages did not know of them: the pulls were off by what they change, for a part of it.
         """
-        U, living = self.problem.planes.U, at.classes.cid >= 0
         low, high = self.field.on_planes(self.problem.forces(h) - stages[-1].c)
-        pulls = [np.where(side, high, low)[living] @ U for side in (stages[0].above, above)]
+        pulls = [self.field.pulls(side, low, high) for side in (stages[0].above, above)]
         lengths = np.sqrt(np.square(np.concatenate(pulls)).sum(axis=1))
         off = MISSED * step * float(lengths.max(initial=0.0))
         return float((off / self.controller.rtol) ** (2 / 5))
 
     def _finish(
-        self, at: Start, stages: list[Stage], end: End, rough: Mask, step: float
+        self, at: Start, stages: list[Stage], end: End, found: Crossings, rough: Mask, step: float
     ) -> Attempt:
         """All neurons at the end of the step, and the events."""
         problem, mode0 = self.problem, at.state.mode
         a, w = end.a, end.w
         kept = (mode0 == SLIDE) | (at.classes.cid < 0)[:, None]
         mode = np.where(kept, mode0, end.above).astype(np.int8)
-        found = self._crossings(at, stages, end.above, step)
         smooth = found.happens & ~rough[found.neuron]
         events = np.zeros((int(smooth.sum()), 5))
         events[:, 0], events[:, 1] = found.moment[smooth], found.neuron[smooth]

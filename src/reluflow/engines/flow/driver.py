@@ -250,7 +250,7 @@ class Flow:
 
         def dated_slow(moments: Array) -> tuple[Array, Array]:
             shares = np.minimum((moments - origin.clock) / size, 1.0)
-            passed = np.array([clock.log_elapsed(slowness, size, tau) for tau in shares])
+            passed = clock.log_elapsed_at(slowness, size, shares)
             log_t = np.logaddexp(origin.log_t, passed)
             with np.errstate(over="ignore"):
                 return np.exp(log_t), log_t

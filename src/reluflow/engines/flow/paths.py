@@ -88,13 +88,15 @@ class Crossings(NamedTuple):
     """Crossings of a neuron and a plane, and when: shares of the step.
 
     A pair that leaves its side and returns has two, of which one is ``once``; where only a stage
-    was on the other side it has one that does not happen (``happens``), at the end. ``speed`` is
-    that across the plane without its own pull, ``jump`` what the plane adds above it, ``error``
-    that of the weights by an error of the moment.
+    was on the other side it has one that does not happen (``happens``), at the end. ``normal``
+    (E, d) is that of the plane, projected on those on which the neuron slides; ``speed`` is that
+    across the plane without its own pull, ``jump`` what the plane adds above it, ``error`` that of
+    the weights by an error of the moment.
     """
 
     neuron: Indices
     plane: Indices
+    normal: Array
     moment: Array
     up: Mask
     once: Mask

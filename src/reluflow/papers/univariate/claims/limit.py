@@ -32,7 +32,8 @@ from reluflow.trajectory import Status, Trajectory
 
 LIMIT = ("A1", "A7", "A8", "A6")
 STILL = 1e-4  # a direction that moves less in a decade of F has arrived
-SLOW = 0.05  # one that moves less, but not less than before, may arrive later
+CLEARLY, HARDLY = 0.85, 0.97  # less than in the decade before: moves like F^-0.07, F^-0.013
+SLOW = 0.05  # one that moves less may arrive later, even if it moved less before
 
 
 @paper.claim(
@@ -79,13 +80,17 @@ def _settles(case: Univariate) -> Finding:
     if len(moves) < 4:
         raise Unresolved("the run has no two decades of F below loss(0)/n to compare")
     half = len(moves) // 2
-    before, after = float(moves[:half].sum()), float(moves[half:].sum())
+    return _less(float(moves[:half].sum()), float(moves[half:].sum()))
+
+
+def _less(before: float, after: float) -> Finding:
+    """Clearly less is convergence; as much, and not little, is none; between them nobody knows."""
     note = f"the direction moved {before:.3g}, then {after:.3g}"
     if after <= STILL:
         return holds(True, after, before, note)
-    if 0.85 * before < after <= SLOW:
-        return undecided(after, 0.85 * before, f"{note}; a later run decides")
-    return at_most(after, 0.85 * before, note=note)
+    if CLEARLY * before < after <= max(HARDLY * before, SLOW):
+        return undecided(after, CLEARLY * before, f"{note}; a later run decides")
+    return at_most(after, CLEARLY * before, note=note)
 
 
 @paper.claim(
