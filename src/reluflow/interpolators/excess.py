@@ -68,7 +68,7 @@ def excess(run: Trajectory) -> Excess:
     >>> net = rf.Network([0.3, 0.2], [[0.3, 0.0], [0.0, 0.2]])  # a neuron for each point
     >>> found = excess(rf.flow(data, net, decay=0.01))
     >>> print(f"{found.at_most:.4f}", found.optimum.certified)  # one neuron would do
-    0.3338 True
+    0.3357 True
     """
     if run.options.get("train", "both") != "both":
         raise InputError(

@@ -29,6 +29,7 @@ from reluflow.trajectory import Trajectory
 MOST_POINTS = 60  # optima are computed up to this size
 PARALLEL = 1e-3  # radians: neurons within this count as one direction
 SHARE = 1e-3  # of the largest norm: neurons below do not count
+DRAWN, SAMPLES = 40.0, 80  # curves end at this time over that of the decay, with so many times more
 REACHED = 1e-6  # relative excess up to which a run has found the optimum
 LN10 = math.log(10.0)
 
@@ -174,19 +175,21 @@ def _way(ends: Sequence[End]) -> Section:
         "pace of the decay, so that the times are drawn times the decay: the drift is over some "
         "units after 0. Directions are those of neurons above one thousandth of the largest."
     )
-    caption = "Recorded states of the runs with decay; the start is to the left of the picture."
+    caption = "States of the runs with decay; the start is to the left of the picture."
     figure = Figure("decay_way", "Fit first, then drift", tuple(panels), 3, caption)
     return Section("Fit first, then drift", text, (figure,))
 
 
 def _curves(end: End) -> tuple[Array, Array, Array, Array]:
-    """``log10`` of mu t and loss, squared norm and number of directions, at the records."""
-    run = end.run
-    later = np.flatnonzero(run.t > 0.0)
-    nets = [run.network(int(k)) for k in later]
+    """``log10`` of mu t and loss, squared norm and number of directions; records and between."""
+    run, begin = end.run, float(end.run.log_t[end.run.t > 0.0][0])
+    late = min(float(run.log_t[-1]), math.log(DRAWN / run.decay))
+    times = np.union1d(run.log_t[run.t > 0.0], np.linspace(begin, max(begin, late), SAMPLES))
+    run = run.sample(times[times <= max(begin, late)])
+    nets = [run.network(k) for k in range(len(run.t))]
     return (
-        (math.log(run.decay) + run.log_t[later]) / LN10,
-        run.log_loss[later] / LN10,
+        (math.log(run.decay) + run.log_t) / LN10,
+        run.log_loss / LN10,
         np.array([net.squared_norm for net in nets]),
         np.array([directions(net) for net in nets], dtype=np.float64),
     )
