@@ -15,8 +15,8 @@ from reluflow.engines.flow.controller import (
 )
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
-from reluflow.engines.flow.step import begin_at
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 

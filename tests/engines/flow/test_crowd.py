@@ -13,8 +13,8 @@ from reluflow.engines.flow.driver import Flow
 from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field, slides_of
 from reluflow.engines.flow.paths import Paths
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
-from reluflow.engines.flow.step import begin_at
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 

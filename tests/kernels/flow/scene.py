@@ -7,8 +7,8 @@ import numpy as np
 import reluflow as rf
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
-from reluflow.engines.flow.step import begin_at
 from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.layout import Limits, Neurons, Path, Planes
 from reluflow.kernels.flow.neuron import Log, Neuron

@@ -21,8 +21,8 @@ from kernels.flow.scene import (
 )
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
-from reluflow.engines.flow.step import begin_at
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.step import carry
 

@@ -20,7 +20,7 @@ from reluflow.engines.flow import decayed
 from reluflow.engines.flow.clock import log_slowness
 from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.step import Start
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import PATH
 from reluflow.kernels.flow.forces import speeds
 from reluflow.trajectory import Status

@@ -24,8 +24,9 @@ from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import Modes, State
-from reluflow.engines.flow.step import ORDER, Attempt, Start, Stretch
+from reluflow.engines.flow.step import ORDER, Attempt, Stretch
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, BRANCH, SLIDE, Limits
 from reluflow.kernels.flow.neuron import STILL
@@ -80,7 +81,7 @@ class Controller:
         ride = riders.riders(at, self.rtol)
         if not ride.any():
             return self._advance(at, limit)
-        others = coupled.begin_at(self.problem, riders.without(at.state, ride)).whole
+        others = begin_at(self.problem, riders.without(at.state, ride)).whole
         allowed = min(limit, riders.room(at, ride, self.rtol))
         while True:
             step = self._advance(others, allowed)

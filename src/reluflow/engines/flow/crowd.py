@@ -33,7 +33,8 @@ from reluflow.engines.flow.controller import Controller, Step
 from reluflow.engines.flow.explicit import GAP, WEIGHTS, Field, Mask, Stage, rate
 from reluflow.engines.flow.paths import ROUGH_RISE, Crossings, Indices, Paths
 from reluflow.engines.flow.paths import STAGES as PATH_STAGES
-from reluflow.engines.flow.step import Attempt, Start, Stretch, carried_alone, clock_error
+from reluflow.engines.flow.start import Start
+from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
 from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
 from reluflow.kernels.flow.step import Moved
 

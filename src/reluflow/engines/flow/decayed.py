@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import riders
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.step import Start
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import DORMANT, NOISE, PATH, RESTING
 from reluflow.kernels.flow.forces import on_planes, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE

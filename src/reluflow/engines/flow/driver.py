@@ -29,8 +29,8 @@ from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import State
-from reluflow.engines.flow.step import Start, begin_at
 from reluflow.engines.flow.tolerances import ON_PLANE
 from reluflow.kernels.compiling import Stopwatch
 from reluflow.trajectory import Status

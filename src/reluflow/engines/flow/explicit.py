@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes
-from reluflow.engines.flow.step import Start
 from reluflow.kernels.flow.layout import SLIDE, Rows
 
 Mask = NDArray[np.bool_]

@@ -11,7 +11,7 @@ from reluflow.kernels.flow.ending import LONG
 from reluflow.kernels.flow.forces import on_planes, spread
 
 if TYPE_CHECKING:
-    from reluflow.engines.flow.step import Start
+    from reluflow.engines.flow.start import Start
 
 # error of Gauss collocation on exp(q), divided by q: (4!)^2 / (8! 9!) for four stages
 GAUSS = 3.94e-8

@@ -18,8 +18,8 @@ from reluflow.engines.flow.controller import redirect
 from reluflow.engines.flow.decayed import FADED, unrest
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import State
-from reluflow.engines.flow.step import Start
 from reluflow.engines.flow.tolerances import CLEAR, DORMANT, RESTING, WORTHWHILE
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import Neurons

@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import Modes, State
-from reluflow.engines.flow.step import Start, Stretch, begin_at
+from reluflow.engines.flow.step import Stretch
 from reluflow.engines.flow.tolerances import ALIGNED, BURDEN, FAR, LAG
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
