@@ -172,8 +172,9 @@ def _way(ends: Sequence[End]) -> Section:
     text = (
         "With weight decay the flow fits first: the loss falls as without, down to a level that "
         "goes with the square of the decay. Then it drifts among networks that nearly fit, at the "
-        "pace of the decay, so that the times are drawn times the decay: the drift is over some "
-        "units after 0. Directions are those of neurons above one thousandth of the largest."
+        "pace of the decay, so that times are drawn times the decay: most of the drift is around 0,"
+        " and where neurons have yet to merge it goes on long after. Directions are those of "
+        "neurons above one thousandth of the largest."
     )
     caption = "States of the runs with decay; the start is to the left of the picture."
     figure = Figure("decay_way", "Fit first, then drift", tuple(panels), 3, caption)
