@@ -5,6 +5,7 @@ import pytest
 from . import many, small_steps
 
 FOUND = {
+    1915: "rests at the origin until it does not, to rounding: the clock stood still",
     2476: "a neuron leaves a rest at the origin too early, and is back at once",
     3365: "slides into the origin beside a plane, on the wrong side of it by rounding",
     5919: "a balanced neuron that shrinks limits the steps of the others",

@@ -255,7 +255,10 @@ class Controller:
                 # that left before its rest ends would be back at once
                 if self.leaving.get(j, np.inf) <= end.clock + near:
                     held = self._crossroads(float(end.a[j]), c).rests(end.mode[j])
-                    if not held:
+                    # where rounding decides, the two must not keep the clock from going on
+                    if held and stretch.boost <= self.tol_event:
+                        redirect(self.problem, end, stretch.c[-1], j, self.log)
+                    elif not held:
                         redirect(self.problem, end, c, j, self.log)
         return Step(stretch, end)
 
