@@ -104,7 +104,8 @@ def test_a_picture_of_what_is_not_there_is_refused_before_any_work(folder):
 def test_list_answers_by_section():
     found = answer("list")
     assert set(found) == {
-        *("papers", "figures", "claims", "generators", "initialisations", "losses", "engines"),
+        *("papers", "figures", "claims", "studies"),
+        *("generators", "initialisations", "losses", "engines"),
     }
     assert set(answer("list", "--section", "papers")["papers"]) == set(theory.names())
     result = invoke("list", "--section", "clams")

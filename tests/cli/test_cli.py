@@ -67,7 +67,7 @@ def test_list_names_everything_with_a_line():
     result = invoke("list")
     assert result.exit_code == 0
     assert [title.split(":")[0] for title, _ in sections()] == [
-        *("Papers", "Figures", "Claims"),
+        *("Papers", "Figures", "Claims", "Studies"),
         *("Generators", "Initialisations", "Losses", "Engines"),
     ]
     for _, entries in sections():
