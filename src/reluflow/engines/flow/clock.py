@@ -8,12 +8,14 @@ step, always in logs.
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
-from reluflow.losses import Square
+from reluflow.losses import Square, logsumexp
 from reluflow.quadrature import GAUSS_12, GAUSS_12_WEIGHTS
 
 
@@ -25,30 +27,42 @@ def log_slowness(problem: Problem, h: Array) -> float:
 
 
 def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
-    """Logarithm of the time between the start of a step and its fraction ``tau``."""
-    return float(log_elapsed_at(slowness, step, np.array([tau]))[0])
-
-
-def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
-    r"""The same for many fractions of a step.
+    r"""Logarithm of the time between the start of a step and its fraction ``tau``.
 
     ``slowness`` holds :math:`\phi` at the start and at the Radau nodes. Late in training
     :math:`\phi` rises by hundreds within a step and all time passes at its end, so panels shrink
-    geometrically towards a fraction.
+    geometrically towards ``tau``.
     """
+    if tau <= 0.0:
+        return -np.inf
+    slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
+    depth = int(np.clip(np.ceil(np.log2(max(float(slopes.max()) * tau, 1.0))), 0, 60))
+    at, weights = _panels(depth)
+    phi = tableau.lagrange_matrix(tableau.START_RADAU, tau * at) @ slowness
+    return logsumexp(phi + weights) + float(np.log(tau * step))
+
+
+@cache
+def _panels(depth: int) -> tuple[Array, Array]:
+    """Nodes of panels that halve ``depth`` times towards one, and logarithms of their weights."""
+    edges = np.concatenate([1.0 - 0.5 ** np.arange(depth + 1), [1.0]])
+    widths = np.diff(edges)
+    at = (edges[:-1, None] + widths[:, None] * GAUSS_12).ravel()
+    return at, np.log((widths[:, None] * GAUSS_12_WEIGHTS).ravel())
+
+
+def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
+    """The same for many fractions of a step."""
     slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
     depths = np.ceil(np.log2(np.maximum(float(slopes.max()) * shares, 1.0)))
     depths = np.clip(depths, 0, 60).astype(np.int64)
     passed = np.full(len(shares), -np.inf)
     for depth in np.unique(depths[shares > 0.0]).tolist():
         own = np.flatnonzero((depths == depth) & (shares > 0.0))
-        edges = np.concatenate([1.0 - 0.5 ** np.arange(depth + 1), [1.0]])
-        widths = np.diff(edges)
-        at = (edges[:-1, None] + widths[:, None] * GAUSS_12).ravel()
-        weights = (widths[:, None] * GAUSS_12_WEIGHTS).ravel()
+        at, weights = _panels(depth)
         inside = shares[own, None] * at
         phi = tableau.lagrange_matrix(tableau.START_RADAU, inside.ravel()) @ slowness
-        logs = phi.reshape(inside.shape) + np.log(weights)
+        logs = phi.reshape(inside.shape) + weights
         top = logs.max(axis=1)
         passed[own] = top + np.log(np.exp(logs - top[:, None]).sum(axis=1)) + np.log(shares[own])
     return passed + float(np.log(step))
