@@ -13,12 +13,12 @@ kernel never move: with them the limit has non-zero loss.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 
 from reluflow.engines.flow import decayed
 from reluflow.engines.flow.clock import log_slowness
-from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import PATH
@@ -31,6 +31,14 @@ RANK_CUTOFF = 1e-12
 AT_REST = 1e-5
 # residuals below this multiple of the outputs' rounding carry no information
 ROUNDING = 50.0
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A recognised limit and the bound on the distance to it."""
+
+    status: Status
+    error: float
 
 
 class Stagnation:
@@ -53,7 +61,8 @@ class Stagnation:
             return None
         moved = max(self._losses) - min(self._losses)
         if problem.decay:
-            return decayed.at_rest(at, rtol) if moved <= max(1e-12, 0.1 * rtol) else None
+            still = moved <= max(1e-12, 0.1 * rtol)
+            return _with_decay(decayed.bound_at_rest(at, rtol)) if still else None
         slow = not problem.is_square and moved <= AT_REST
         if slow and _faded(problem, at, rtol, float(np.sqrt(rtol))):
             return Limit(Status.STATIONARY, np.inf)
@@ -68,7 +77,7 @@ class Stagnation:
 def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     """The limit the run is about to reach, if it can be certified now."""
     if problem.decay:
-        return decayed.find_limit(at, rtol)
+        return _with_decay(decayed.bound(at, rtol))
     if not len(at.classes.face):
         perfect = problem.is_square and np.abs(problem.y - at.h).max() <= ROUNDING * at.rounding
         return Limit(Status.CONVERGED if perfect else Status.STATIONARY, 0.0)
@@ -82,6 +91,11 @@ def find_limit(problem: Problem, at: Start, rtol: float) -> Limit | None:
     else:
         found = _margin(problem, at, rtol)
     return _unbounded(problem, at) if found is None and at_rest else found
+
+
+def _with_decay(error: float | None) -> Limit | None:
+    """With weight decay no limit has loss zero."""
+    return None if error is None else Limit(Status.STATIONARY, error)
 
 
 def _unbounded(problem: Problem, at: Start) -> Limit:

@@ -6,13 +6,13 @@ piece where no neuron crosses a plane the Hessian of the neurons that count is
 
 .. math:: J^T C J + \mathrm{diag}_j \begin{pmatrix} 0 & -g_j^T \\ -g_j & 0 \end{pmatrix} + \mu I,
 
-with the Jacobian J of the outputs and :math:`C = -dc/dh`. Near a minimum on the piece the velocity
-v decays at the eigenvalues, so the way still to go is at most :math:`\sum_k |v_k| / \lambda_k`.
+with the Jacobian J of the outputs and :math:`C = -dc/dh`. At rest each block with the decay has the
+eigenvalues 0, :math:`\mu` and :math:`2\mu`: no saddle is made by neurons that count. The velocity v
+decays at the eigenvalues, so the way still to go is at most :math:`\sum_k |v_k| / \lambda_k`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,6 @@ from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import DORMANT, NOISE, PATH, RESTING
 from reluflow.kernels.flow.forces import on_planes, spread
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
-from reluflow.trajectory import Status
 
 # in so many e-folds of the decay a neuron that fades is gone
 FADED = 100.0
@@ -33,14 +32,6 @@ FADED = 100.0
 WEIGHTS = 600
 # eigenvalues below this share of the decay are zero: neurons of one row can exchange their sizes
 FLAT = 1e-6
-
-
-@dataclass(frozen=True)
-class Limit:
-    """A recognised limit and the bound on the distance to it."""
-
-    status: Status
-    error: float
 
 
 class Motion(NamedTuple):
@@ -84,21 +75,8 @@ def counting(at: Start, rtol: float) -> NDArray[np.bool_]:
     return np.asarray(awake(at, rtol) | rests)
 
 
-def at_rest(at: Start, rtol: float) -> Limit | None:
-    """A limit where the loss stands still: as near as rounding lets it, or without a bound."""
-    counts = counting(at, rtol)
-    norm, left = _norm(at, counts), _left(at, counts)
-    if left > PATH * rtol * max(norm, 1.0) or not fades(at, ~counts):
-        return None
-    way = _way_to_go(at, counts, rtol)
-    if way is not None and way <= NOISE * rtol * norm:
-        return Limit(Status.STATIONARY, _bound(at, counts, way + left))
-    slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
-    return Limit(Status.STATIONARY, np.inf) if slow else None
-
-
-def find_limit(at: Start, rtol: float) -> Limit | None:
-    """The limit the run is about to reach, if it can be certified now."""
+def bound(at: Start, rtol: float) -> float | None:
+    """A bound on the distance to the limit the run is about to reach, if that can be told now."""
     problem = at.problem
     counts = counting(at, rtol)
     speed = float(unrest(at)[counts].max(initial=0.0))
@@ -109,14 +87,29 @@ def find_limit(at: Start, rtol: float) -> Limit | None:
     if left > PATH * rtol * max(norm, 1.0):  # what fades is not gone: see `time_to_fade`
         return None
     if not counts.any():
-        return Limit(Status.STATIONARY, left)
+        return left
     way = _way_to_go(at, counts, rtol)
     if way is None:
         return None
-    error = _bound(at, counts, way + left) if way <= PATH * rtol * norm else np.inf
-    if np.isinf(error) and speed > rounding and np.isfinite(way):
+    short = way <= PATH * rtol * norm
+    error = _bound(at, counts, way + left) if short else np.inf
+    if np.isfinite(error) or np.isinf(way) or speed <= rounding:
+        return error
+    # a way that is known will be short enough, but for one who rests on a plane without a slide
+    return error if short and _distance_to_planes(at, counts) <= 1e-15 * norm else None
+
+
+def bound_at_rest(at: Start, rtol: float) -> float | None:
+    """The same where the loss stands still: as near as rounding lets it, or infinite."""
+    counts = counting(at, rtol)
+    norm, left = _norm(at, counts), _left(at, counts)
+    if left > PATH * rtol * max(norm, 1.0) or not fades(at, ~counts):
         return None
-    return Limit(Status.STATIONARY, error)
+    way = _way_to_go(at, counts, rtol)
+    if way is not None and way <= NOISE * rtol * norm:
+        return _bound(at, counts, way + left)
+    slow = unrest(at)[counts].max(initial=0.0) <= PATH * rtol * at.problem.decay
+    return np.inf if slow else None
 
 
 def time_to_fade(at: Start, rtol: float) -> float:
@@ -184,7 +177,7 @@ def _noise(problem: Problem, at: Start) -> float:
 
 
 def _way_to_go(at: Start, counts: NDArray[np.bool_], rtol: float) -> float | None:
-    """A bound on the way still to go of the neurons that count; None at a saddle."""
+    """A bound on the way still to go of the neurons that count; None where some of it grows."""
     if counts.sum() * (at.problem.d + 1) > WEIGHTS:
         return np.inf
     problem, moved, scale = at.problem, motion(at), np.exp(at.state.sigma[counts])

@@ -22,10 +22,9 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.engines.flow import clock, decayed, riders, tableau
-from reluflow.engines.flow.certificate import Stagnation, find_limit
+from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
 from reluflow.engines.flow.crowd import Crowd
-from reluflow.engines.flow.decayed import Limit
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
