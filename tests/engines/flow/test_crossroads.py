@@ -347,6 +347,18 @@ def test_bundles_of_lines_are_looked_at_a_few_times(monkeypatch, seed):
     assert len(calls) <= 60
 
 
+def test_a_way_that_stands_at_a_plane_is_not_followed(monkeypatch):
+    """Nearly all the force is of one point: beside its plane weights are below rounding."""
+    rng = np.random.default_rng(3)
+    turns, turn = [], Crossroads._turn
+    monkeypatch.setattr(Crossroads, "_turn", lambda *given: turns.append(1) or turn(*given))
+    for _ in range(20):
+        X = rng.normal(size=(8, 3))
+        c = np.where(np.arange(8) == 0, 1.0, 1e-22 * rng.uniform(size=8)) * rng.choice([-1, 1], 8)
+        place(X, c, a=rng.choice([-1.0, 1.0])).rests(np.full(8, SLIDE, dtype=np.int8))
+    assert 0 < len(turns) < 1000  # 1,800 in one of those that stand
+
+
 def test_a_start_that_nothing_moves_off_its_planes_has_two_ways():
     """The active point is orthogonal to the two others; to be active on these is a way off."""
     X = [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]

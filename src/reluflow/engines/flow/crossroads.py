@@ -205,8 +205,11 @@ class Crossroads:
                 return Way(np.where(on, SLIDE, row).astype(np.int8), unique, None)
             if size >= AWAY * begun:
                 return Way(row, unique, place / np.linalg.norm(place))
+            before = row
             row, one, _ = self._turn(row, met, velocity)
             unique = unique and one
+            if np.array_equal(row, before):  # held by less than rounding: it stands there for ever
+                break
         if size >= GROWN * begun:
             return Way(row, False, place / np.linalg.norm(place))
         return Way(np.where(on, SLIDE, row).astype(np.int8), unique, None)
