@@ -121,12 +121,14 @@ def put_back(a: Array, w: Array, system: System, j: int) -> None:
     """Put a neuron back on its planes and hold it to its invariants: rounding takes it off them."""
     neurons, rows = system.neurons, system.rows
     k = rows.cid[j]
-    off = np.empty(rows.begin[k + 1] - rows.begin[k])
-    for q in range(rows.begin[k], rows.begin[k + 1]):
-        off[q - rows.begin[k]] = np.dot(system.planes.U[rows.plane[q]], w[j])
-    for q in range(rows.begin[k], rows.begin[k + 1]):
-        for r in range(w.shape[1]):
-            w[j, r] -= off[q - rows.begin[k]] * rows.dual[q, r]
+    first, last = rows.begin[k], rows.begin[k + 1]
+    if first < last:
+        off = np.empty(last - first)
+        for q in range(first, last):
+            off[q - first] = np.dot(system.planes.U[rows.plane[q]], w[j])
+        for q in range(first, last):
+            for r in range(w.shape[1]):
+                w[j, r] -= off[q - first] * rows.dual[q, r]
     if not system.law.hidden:
         balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
         a[j] = hold(a[j], w[j], balance)

@@ -262,18 +262,20 @@ def walk(
     size, d = planes.U.shape
     slack = _slack(neuron, path, limits)
     g, push = _bare(neuron.row, path, planes)
-    now = np.empty(len(path.nodes))
+    none = np.empty((0, 0))
     start, kept = 0.0, -1  # kept: a slide that seemed to end but is held by the forces there
     for turns in range(4 * size + 8):
         if start >= 1.0 or not is_alive(neuron.row, planes.both):
             return 2.0
         held = np.flatnonzero(neuron.row == SLIDE)
-        normal, free = inverse_gram(planes.gram, held)
-        bound, felt, rho = _balanced(g, push, held, normal, planes)
-        land(neuron.w, neuron.row == SLIDE, planes)
+        bound, felt, rho, free = g, push, none, False
+        if len(held):
+            normal, free = inverse_gram(planes.gram, held)
+            bound, felt, rho = _balanced(g, push, held, normal, planes)
+            land(neuron.w, neuron.row == SLIDE, planes)
         pull = pull_on(neuron.w, bound, felt)
         event, moved = next_event(neuron, start, pull, path, tables, slack, log)
-        if free and len(held):
+        if free:
             ends = _first_end(start, rho, held, kept, path, tables, limits)
             if ends.moment <= event.moment:
                 event = ends
@@ -282,14 +284,15 @@ def walk(
             end, moved = _go(neuron, start, event, pull, path, tables, slack)
         if neuron.weight != 0.0:
             _contribute(neuron, start, end, turns == 0, pull, path, tables, kinks)
-        for k in range(len(now)):
+        for k in range(len(g)):
             for p in range(size):
                 neuron.z[p] += moved.share[k] * felt[k, p]
             for q in range(d):
                 neuron.w[q] += moved.share[k] * bound[k, q]
         neuron.a[0] = moved.a
         if event.kind == NOTHING:
-            land(neuron.w, neuron.row == SLIDE, planes)
+            if len(held):
+                land(neuron.w, neuron.row == SLIDE, planes)
             if not path.hidden:
                 neuron.a[0] = hold(neuron.a[0], neuron.w, neuron.balance)
             return 2.0
