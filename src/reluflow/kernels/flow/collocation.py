@@ -294,6 +294,8 @@ def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Arra
                     matrix[k * count + i, q * count + r] = f * block[i, r]
     for k in range(stages * count):
         matrix[k, k] += 1.0
+    if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+        return np.full((stages, n), np.nan)  # forces that overflow: the step is rejected
     u = np.linalg.solve(matrix, right).reshape(stages, count)
     answer: Array = rhs - step * np.dot(A, np.dot(u, system.kernel[held]))
     return answer

@@ -27,7 +27,10 @@ from reluflow.kernels.kernel import kernel
 
 @kernel
 def invert(matrix: Array) -> None:
-    """Invert a small matrix in place (Gauss-Jordan, partial pivoting)."""
+    """Invert a small matrix in place (Gauss-Jordan, partial pivoting); nan if it is singular.
+
+    It is where forces overflow: such a step is rejected.
+    """
     size = matrix.shape[0]
     work = np.empty((size, 2 * size))
     for p in range(size):
@@ -42,7 +45,7 @@ def invert(matrix: Array) -> None:
         if pivot != p:
             for q in range(2 * size):
                 work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
-        scale = 1.0 / work[p, p]
+        scale = 1.0 / work[p, p] if work[p, p] != 0.0 else np.nan
         for q in range(2 * size):
             work[p, q] *= scale
         for r in range(size):
@@ -251,7 +254,10 @@ def slopes_alone(
 
 @kernel
 def eliminate(matrix: Array, x: Array) -> None:
-    """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution."""
+    """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution.
+
+    It is nan if the matrix is singular.
+    """
     size = len(x)
     for p in range(size):
         pivot = p
@@ -262,7 +268,7 @@ def eliminate(matrix: Array, x: Array) -> None:
             x[p], x[pivot] = x[pivot], x[p]
             for q in range(p, size):
                 matrix[p, q], matrix[pivot, q] = matrix[pivot, q], matrix[p, q]
-        scale = 1.0 / matrix[p, p]
+        scale = 1.0 / matrix[p, p] if matrix[p, p] != 0.0 else np.nan
         for r in range(p + 1, size):
             factor = matrix[r, p] * scale
             if factor != 0.0:
@@ -272,7 +278,7 @@ def eliminate(matrix: Array, x: Array) -> None:
     for p in range(size - 1, -1, -1):
         for q in range(p + 1, size):
             x[p] -= matrix[p, q] * x[q]
-        x[p] /= matrix[p, p]
+        x[p] = x[p] / matrix[p, p] if matrix[p, p] != 0.0 else np.nan
 
 
 @kernel
