@@ -150,6 +150,7 @@ CAMPAIGNS = {
     "flow-limits": Campaign(3_000, 100, property_of("limits")),
     "flow-turned": Campaign(500, 50, property_of("turned")),
     "problems": Campaign(100_000, 1000, problems("quick")),
+    "problems-decayed": Campaign(20_000, 1000, problems("decayed")),
     "problems-judged": Campaign(2_000, 50, problems("judged")),
 }
 

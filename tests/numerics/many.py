@@ -3,8 +3,9 @@
 There are four generators: problems whose planes coincide or meet, problems in general position,
 problems that begin at the origin or are aimed at it, and problems followed to their limit. `quick`
 takes some 20 ms a problem and confirms what the status claims: the invariants of the flow and a
-loss that never rises, or the Clarke residual of the limit. `judged` takes half a second and holds
-the first three against descent with small steps.
+loss that never rises, or the Clarke residual of the limit. `decayed` does the same with weight
+decay and leaky networks, every other one to its limit. `judged` takes half a second and holds the
+first three against descent with small steps.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections import Counter
 import numpy as np
 
 import reluflow as rf
+from engines.flow.test_decay import unrest
 from engines.flow.test_robustness import confirm, random_problem
 
 from . import degenerate, survey
@@ -26,6 +28,7 @@ PATIENCE_S = 120.0  # of judging
 FIRST = 16  # problems that compile what all others need
 SMALL = (3, 6, 8)  # d, n, m of the quick limits
 ROUNDING = 1e-13  # of the outputs
+UNREST = 1e-4  # of what decay alone would do; limits without a bound are as far from rest as 1e-5
 BALANCE = 1e-9  # of the largest weights; `properties.py` holds it to 1e-12 along the whole run
 
 
@@ -61,6 +64,22 @@ def quick(number, seconds=SECONDS):
     }
 
 
+def decayed(number, seconds=SECONDS):
+    """The line of the problem of a number, with weight decay; every other one to its limit."""
+    rng = np.random.default_rng([number, 71])
+    name = [*DRAWN][number % len(DRAWN)]
+    drawn, to_limit = DRAWN[name](number), number % 2 == 0
+    decay, slope = 10.0 ** rng.uniform(-4.0, 0.5), float(rng.choice([0.0, 0.0, 0.01, 0.3, 0.9]))
+    start = drawn.net.flat()
+    net = rf.Network(start.a, start.W, slope=slope)
+    options = {"decay": decay, "max_seconds": seconds}
+    if not to_limit:
+        options["t_end"] = drawn.t_end
+    line = {"seed": number, "generator": name, "kind": drawn.kind}
+    flow = lambda: rf.flow(drawn.data, net, loss=drawn.loss, **options)  # noqa: E731
+    return {**line, **_ended(flow, lambda run: kept_with_decay(run, decay, to_limit))}
+
+
 def judged(number, seconds=SECONDS):
     """The line of the problem of a number, held against small steps."""
     names = [*survey.GENERATORS, "limit"]
@@ -92,6 +111,21 @@ def kept(run, problem):
     balances = [net.a**2 - (net.W**2).sum(axis=1) for net in (first, last)]
     size = max((net.a**2 + (net.W**2).sum(axis=1)).max() for net in (first, last))
     assert np.abs(balances[1] - balances[0]).max() <= BALANCE * size, "balance is lost"
+
+
+def kept_with_decay(run, decay, to_limit):
+    """Assert what holds with weight decay: a balance that fades, an objective that falls, rest."""
+    assert run.status == ("stationary" if to_limit else "t_end"), f"ended in {run.status}"
+    objective = run.objective
+    slack = 1e-8 * objective[1:] + ROUNDING * max(1.0, objective[0])
+    assert (np.diff(objective) <= slack).all(), "objective rises"
+    left = np.exp(-2.0 * decay * run.t[-1])
+    first, last = (net.a**2 + (net.W**2).sum(axis=1) for net in (run.net, run.final))
+    gap = np.abs(run.final.balance - left * run.net.balance).max()
+    assert gap <= BALANCE * max(left * first.max(), last.max()), "balance is lost"
+    if to_limit:
+        left = unrest(run.data, run.final, run.loss_function, decay)
+        assert left <= UNREST, f"unrest {left:.1e}"
 
 
 def _ended(run_it, confirm_it):

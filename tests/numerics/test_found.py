@@ -41,3 +41,14 @@ def test_a_problem_that_went_wrong_once_is_confirmed(number):
 def test_a_point_that_fades_slowly_beside_two_that_balance_does_not_hide_the_limit():
     """Its share falls like one over the clock, and steps are short: the forces are rounding."""
     assert many.confirmed(286, 20.0, many.SMALL)["verdict"] == "confirmed"
+
+
+@pytest.mark.parametrize("number", [2218, 3388, 3769, 4188, 4690])
+def test_with_decay_forces_that_overflow_in_a_tried_step_do_not_raise(number):
+    assert many.decayed(number)["verdict"] == "confirmed"
+
+
+@pytest.mark.parametrize("first", range(0, 48, 12))
+def test_problems_with_decay_are_confirmed(first):
+    found = [many.decayed(number) for number in range(first, first + 12)]
+    assert [line for line in found if line["verdict"] != "confirmed"] == []
