@@ -67,8 +67,9 @@ def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     small &= rows.free[rows.cid]
     found = small & on_rays(at)
     for k in np.unique(rows.cid[small & ~found]).tolist():
-        own = small & ~found & (rows.cid == k)
-        found[own] = _lagging(at, rows.face[k], own, min(ALIGNED, float(np.sqrt(rtol))))
+        own = np.flatnonzero(small & ~found & (rows.cid == k))
+        # what its size misses is a quarter of the square
+        found[own] = _off(at, rows.face[k], own) <= min(ALIGNED, float(np.sqrt(rtol)))
     return np.asarray(found)
 
 
@@ -79,16 +80,13 @@ def on_rays(at: Start) -> NDArray[np.bool_]:
     return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
-def _lagging(at: Start, row: Modes, own: NDArray[np.bool_], most: float) -> NDArray[np.bool_]:
-    """Which of the neurons ``own`` of one row are off their pull by ``most`` at the most.
-
-    What their size misses is a quarter of its square.
-    """
+def _off(at: Start, row: Modes, own: NDArray[np.int64]) -> Array:
+    """How far the neurons ``own`` of one row are off their pull."""
     state = at.state
     g = _pulls(at.problem, row, at.c[None])[0]
     u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
-    off = np.abs(u - np.sign(state.a[own])[:, None] * g / np.linalg.norm(g)).max(axis=1)
-    return np.asarray(off <= most)
+    pull = np.sign(state.a[own])[:, None] * g / np.linalg.norm(g)
+    return np.asarray(np.abs(u - pull).max(axis=1))
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:
@@ -135,7 +133,8 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
         lag = np.sqrt(np.square(turn).sum(axis=1))
         if lag.max() > LAG:
             return Ride(None, shorter=False)
-        if not _clear(problem, row, heading, sign):
+        off = max(lag.max(), _off(at, row, own).max(), rtol * problem.rate / speed.min())
+        if not _clear(problem, row, heading, sign, 10.0 * off):
             return Ride(None)
         end.sigma[own] += weights @ (speed * (1.0 - 0.5 * lag**2))[1:]
         direction = heading[-1] - turn[-1]
@@ -186,11 +185,14 @@ def _holds(problem: Problem, row: Modes, c: Array) -> bool:
     return bool((f >= ends[0]).all() and (f <= ends[1]).all())
 
 
-def _clear(problem: Problem, row: Modes, heading: Array, sign: Array) -> bool:
-    """Whether neurons of these signs, along the headings (S, d), stay on their sides of planes."""
-    z = heading @ problem.planes.U[row != SLIDE].T
+def _clear(problem: Problem, row: Modes, heading: Array, sign: Array, off: float) -> bool:
+    """Whether neurons of these signs stay on their sides of planes, as far as ``off`` the headings.
+
+    These (S + 1, d) are at the start and the nodes; Bernstein coefficients enclose them on the way.
+    """
+    z = tableau.TABLES.force @ (heading @ problem.planes.U[row != SLIDE].T)
     side = np.where(row[row != SLIDE] == ABOVE, 1.0, -1.0)
-    return all(bool((s * side * z > 10.0 * LAG).all()) for s in np.unique(sign))
+    return all(bool((s * side * z > off).all()) for s in np.unique(sign))
 
 
 def _level(problem: Problem, rtol: float) -> float:
