@@ -26,6 +26,16 @@ def log_slowness(problem: Problem, h: Array) -> float:
     return -problem.loss.log_total_force(problem.y * h)
 
 
+def log_slowness_at(problem: Problem, rows: Array) -> Array:
+    """The same at outputs (K, n)."""
+    if problem.is_timed or isinstance(problem.loss, Square):
+        return np.zeros(len(rows))
+    logs = problem.loss.log_slope(problem.y * rows)
+    top = logs.max(axis=1)
+    total = top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+    return np.asarray(np.log(problem.n) - total)
+
+
 def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
     r"""Logarithm of the time between the start of a step and its fraction ``tau``.
 
@@ -38,8 +48,17 @@ def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
     slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
     depth = int(np.clip(np.ceil(np.log2(max(float(slopes.max()) * tau, 1.0))), 0, 60))
     at, weights = _panels(depth)
-    phi = tableau.lagrange_matrix(tableau.START_RADAU, tau * at) @ slowness
-    return logsumexp(phi + weights) + float(np.log(tau * step))
+    matrix = _whole_panels(depth) if tau == 1.0 else _between(tau * at)
+    return logsumexp(matrix @ slowness + weights) + float(np.log(tau * step))
+
+
+def _between(shares: Array) -> Array:
+    return tableau.lagrange_matrix(tableau.START_RADAU, shares)
+
+
+@cache
+def _whole_panels(depth: int) -> Array:
+    return _between(_panels(depth)[0])
 
 
 @cache
@@ -61,7 +80,7 @@ def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
         own = np.flatnonzero((depths == depth) & (shares > 0.0))
         at, weights = _panels(depth)
         inside = shares[own, None] * at
-        phi = tableau.lagrange_matrix(tableau.START_RADAU, inside.ravel()) @ slowness
+        phi = _between(inside.ravel()) @ slowness
         logs = phi.reshape(inside.shape) + weights
         top = logs.max(axis=1)
         passed[own] = top + np.log(np.exp(logs - top[:, None]).sum(axis=1)) + np.log(shares[own])

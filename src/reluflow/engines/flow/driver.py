@@ -215,8 +215,7 @@ class Flow:
         return step
 
     def _slowness(self, at: Start, step: Step) -> Array:
-        rows = [at.h, *step.stretch.h]
-        return np.array([clock.log_slowness(self.problem, row) for row in rows])
+        return clock.log_slowness_at(self.problem, np.vstack([at.h, step.stretch.h]))
 
     def _fraction(self, at: Start, step: Step) -> float | None:
         """Share of the step at which a stop lies, if it lies clearly inside."""
@@ -262,9 +261,10 @@ class Flow:
                 return np.exp(log_t), log_t
 
         self.log.date(dated_slow)
-        # late in a run the last step to a time may be too short to move the clock
-        moment = end.clock if end.clock > origin.clock else np.inf
-        end.t, end.log_t = _only(dated_slow(np.array([moment])))
+        # also where the last step to a time was too short to move the clock
+        end.log_t = float(np.logaddexp(origin.log_t, clock.log_elapsed(slowness, size)))
+        with np.errstate(over="ignore"):
+            end.t = float(np.exp(end.log_t))
         if np.isfinite(self.stops.t_end) and end.log_t > self.stops.log_t_end - 2e-11:
             end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
 

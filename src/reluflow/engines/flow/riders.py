@@ -5,11 +5,12 @@ A balanced neuron has ``|a| = |w|`` for ever, and with ``u = w / |w|`` and the s
 .. math:: \frac{d}{dt} \log |w| = s\,g \cdot u, \qquad \dot u = s\,(g - (g \cdot u)\,u).
 
 On a *ray*, where all of w and all pulls on it lie along one line, u is constant. *Aligned*, after
-many e-folds in slow forces, u follows :math:`s\,\hat g` with a lag,
+some e-folds, :math:`s u = \hat g + p` with a small lag p, which obeys
 
-.. math:: u = s\,(\hat g - \hat g' / |g|) + O(\phi^2), \qquad
-          s\,g \cdot u = |g|\,(1 - \phi^2 / 2 + O(\phi^4)), \qquad \phi = |\hat g'| / |g| .
+.. math:: \dot p = -|g|\,p - \hat g' + O(p^2 |g|), \qquad s\,g \cdot u = |g|\,(1 - p^2 / 2).
 
+The lag is a solution without a layer at the start, by Radau collocation, and what a neuron begins
+beside that by, which fades like the exponential of the boost.
 Either way its size is a quadrature of forces that are known, and no plane is met. (A slide may be
 what holds it in a line or a plane, for as long as its weight stays in [0, 1].) While its outputs
 are negligible it need not limit the steps of the others, however many e-folds it shrinks or grows
@@ -29,7 +30,7 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import Stretch
-from reluflow.engines.flow.tolerances import ALIGNED, BURDEN, FAR, LAG
+from reluflow.engines.flow.tolerances import BURDEN, EVEN, FAR, GONE, LAG
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.planes import land, multipliers
@@ -51,25 +52,31 @@ class Ride(NamedTuple):
     shorter: bool = True
 
 
-def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
-    """The neurons (m,) that ride here and would limit the step to be tried."""
+def riders(at: Start, rtol: float, far: float | None = None) -> NDArray[np.bool_]:
+    """The neurons (m,) that ride here and would limit the step to be tried.
+
+    Their outputs are ``far`` e-folds below the tolerance (`FAR`).
+    """
+    far = FAR if far is None else far
     problem, state, rows = at.problem, at.state, at.classes
     found = np.zeros(len(state.a), np.bool_)
     if problem.hidden or at.fastest * state.step < BURDEN:
         return found
-    level = _level(problem, rtol) - FAR
-    if not any_below(state.a, state.w, state.sigma, rows.cid, level - np.log(problem.longest / 2)):
+    level = _level(problem, rtol)
+    below = level - far - np.log(problem.longest / 2)
+    if not any_below(state.a, state.w, state.sigma, rows.cid, below):
         return found
-    small = (rows.cid >= 0) & (state.log_outputs(problem) < level)
+    left = level - state.log_outputs(problem)
+    small = (rows.cid >= 0) & (left > far)
     small &= at.speeds[rows.cid] * state.step >= BURDEN
     # in balance, to rounding: those that have grown far beyond what they were out of it
-    small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - FAR)
+    small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - EVEN)
     small &= rows.free[rows.cid]
     found = small & on_rays(at)
     for k in np.unique(rows.cid[small & ~found]).tolist():
         own = np.flatnonzero(small & ~found & (rows.cid == k))
-        # what its size misses is a quarter of the square
-        found[own] = _off(at, rows.face[k], own) <= min(ALIGNED, float(np.sqrt(rtol)))
+        beside = _beside(state, own, _pulls(problem, rows.face[k], at.c[None])[0])
+        found[own] = np.linalg.norm(beside, axis=1) <= _most(rtol)
     return np.asarray(found)
 
 
@@ -80,13 +87,15 @@ def on_rays(at: Start) -> NDArray[np.bool_]:
     return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
-def _off(at: Start, row: Modes, own: NDArray[np.int64]) -> Array:
-    """How far the neurons ``own`` of one row are off their pull."""
-    state = at.state
-    g = _pulls(at.problem, row, at.c[None])[0]
+def _beside(state: State, own: NDArray[np.int64], g: Array) -> Array:
+    """How far (k, d) the directions of the neurons ``own`` are beside their pull."""
     u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
-    pull = np.sign(state.a[own])[:, None] * g / np.linalg.norm(g)
-    return np.asarray(np.abs(u - pull).max(axis=1))
+    return np.asarray(np.sign(state.a[own])[:, None] * u - g / np.linalg.norm(g))
+
+
+def _most(rtol: float) -> float:
+    """The largest lag: its third power is what is missed of the direction."""
+    return float(LAG * np.cbrt(rtol))
 
 
 def without(state: State, ride: NDArray[np.bool_]) -> State:
@@ -129,22 +138,44 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
         if speed.min() <= 0.0:
             return Ride(None)
         heading = pulls / speed[:, None]
-        turn = SLOPES @ heading / stretch.step / speed[:, None]
-        lag = np.sqrt(np.square(turn).sum(axis=1))
-        if lag.max() > LAG:
+        lag = _lag(heading, speed, stretch.step, _beside(was, own, pulls[0]))
+        if lag.size > _most(rtol):
             return Ride(None, shorter=False)
-        off = max(lag.max(), _off(at, row, own).max(), rtol * problem.rate / speed.min())
+        off = max(lag.size, rtol * problem.rate / speed.min())
         if not _clear(problem, row, heading, sign, 10.0 * off):
             return Ride(None)
-        end.sigma[own] += weights @ (speed * (1.0 - 0.5 * lag**2))[1:]
-        direction = heading[-1] - turn[-1]
-        direction /= np.linalg.norm(direction)
-        land(direction, row == SLIDE, problem.planes)
-        end.w[own] = (sign * sizes)[:, None] * direction
+        end.sigma[own] += weights @ speed[1:] - lag.missed
+        for j, turned in zip(own.tolist(), sign[:, None] * (heading[-1] + lag.end), strict=True):
+            land(turned, row == SLIDE, problem.planes)
+            end.w[j] = np.linalg.norm(was.w[j]) * turned / np.linalg.norm(turned)
         if not rows.ray[k]:
             end.still_sigma[own] = np.nan
     near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
     return Ride(None) if near else Ride(end)
+
+
+class Lag(NamedTuple):
+    """Its largest size in a step, that of each neuron at the end, and what sizes miss by it."""
+
+    size: float
+    end: Array
+    missed: Array
+
+
+def _lag(heading: Array, speed: Array, step: float, beside: Array) -> Lag:
+    """How directions follow the headings (S + 1, d), from ``beside`` (k, d) at the start."""
+    slopes, A = SLOPES @ heading / step, tableau.RADAU_A
+    first = -slopes[0] / speed[0]
+    # p = first + H A (-|g| p - slopes) at the nodes
+    matrix = np.eye(len(A)) + step * A * speed[1:]
+    path = np.linalg.solve(matrix, first - step * A @ slopes[1:])
+    rest = beside - first
+    boost = step * A[-1] @ speed[1:]
+    missed = 0.5 * step * A[-1] @ (speed[1:] * np.square(path).sum(axis=1))
+    missed = missed - np.expm1(-boost) * (rest @ first)
+    missed -= 0.25 * np.expm1(-2.0 * boost) * np.square(rest).sum(axis=1)
+    size = max(np.linalg.norm(part, axis=1).max() for part in (path, beside, first[None]))
+    return Lag(float(size), path[-1] + np.exp(-boost) * rest, missed)
 
 
 def lasting(at: Start, rtol: float) -> Start:
@@ -153,7 +184,7 @@ def lasting(at: Start, rtol: float) -> Start:
     If there are no others it is a plateau.
     """
     problem, state, rows = at.problem, at.state, at.classes
-    fading = riders(at, rtol)
+    fading = riders(at, rtol, GONE)
     if not fading.any():
         return at
     for k in np.unique(rows.cid[fading]).tolist():

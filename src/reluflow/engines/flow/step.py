@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow import growth, tableau
-from reluflow.engines.flow.clock import log_elapsed, log_slowness
+from reluflow.engines.flow.clock import log_elapsed, log_slowness_at
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED, TICKS
 from reluflow.kernels.flow import collocation as kernel
@@ -226,7 +226,7 @@ def tick_of(at: Start) -> float:
 
 def clock_error(at: Start, h: Array, step: float) -> float:
     """Error of the elapsed time, from interpolants of the clock with and without the start."""
-    slowness = np.array([log_slowness(at.problem, row) for row in (at.h, *h)])
+    slowness = log_slowness_at(at.problem, np.vstack([at.h, h]))
     cut = np.concatenate([[tableau.RADAU_TO_START @ slowness[1:]], slowness[1:]])
     gap = abs(log_elapsed(slowness, step) - log_elapsed(cut, step))
     return float(gap ** (1.0 + 1.0 / tableau.STAGES))

@@ -173,6 +173,17 @@ def _at_gauss(values: Array, to_gauss: Array) -> Array:
     return out
 
 
+@kernel
+def _forget_start(values: Array, to_start: Array) -> None:
+    """Values (C, S + 1, .) at the start from those at the Radau nodes."""
+    classes, knots, n = values.shape
+    for k in range(classes):
+        for i in range(n):
+            values[k, 0, i] = 0.0
+            for r in range(knots - 1):
+                values[k, 0, i] += to_start[r] * values[k, r + 1, i]
+
+
 class Field(NamedTuple):
     """Pulls of a solved step: multipliers, ``g`` and ``U g`` of each class.
 
@@ -199,6 +210,9 @@ def _field(
     """The pulls of all classes in the forces of the planes at the start and the Radau nodes."""
     f = spread(low, high, system.rows)
     g, push = pulls(f, system.rows, system.planes.U)
+    if limits.tail < 1.0:  # outputs forget the force of the start at once, and so do neurons
+        _forget_start(g, tables.to_start)
+        _forget_start(push, tables.to_start)
     f_gauss, g_gauss = _at_gauss(f, tables.to_gauss), _at_gauss(g, tables.to_gauss)
     method = damped(tables.gauss_a, step, system.law.decay)
     matrices = class_matrices(g_gauss, method, system.law.hidden)
