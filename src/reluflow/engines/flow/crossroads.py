@@ -71,6 +71,14 @@ class Crossroads:
 
     def choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         """Modes at the planes ``on``, from modes elsewhere and the direction of arrival."""
+        way = self._choose(row, on, direction)
+        slides = way.row == SLIDE
+        if slides[on].all() or kernel.independent(self.problem.planes.gram, np.flatnonzero(slides)):
+            return way
+        # it goes along where some of the planes meet; if it cannot stay on them, it leaves at once
+        return way if self.rests(way.row) else self._choose(way.row, slides, None)
+
+    def _choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             way = self._independent(row, on, direction)
             return way._replace(

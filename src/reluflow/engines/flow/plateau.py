@@ -71,7 +71,8 @@ class Plateau:
         """How long until the first of the dormant neurons has grown, at the pace of now."""
         decay = self.problem.decay
         if not decay:
-            return float((0.5 * rise / pace).min())
+            with np.errstate(over="ignore"):
+                return float((0.5 * rise / pace).min())
         grows = pace > decay
         ends = 0.5 * rise[grows] / (pace - decay)[grows]
         return float(ends.min(initial=FADED / decay))
@@ -98,7 +99,8 @@ class Plateau:
         patience = gap + 2.0 * FADED if self.problem.decay else 100.0 * gap + 1e6
         for _ in range(2000):
             gap = self.log_level - self._total(state, moving)
-            if gap > patience:
+            # those that have come to rest on the way do not grow
+            if self.log_level - self._total(state, moving & self._pulled(state, at.c)) > patience:
                 self.endless = not decay
                 break
             longest = self._longest(state, at.c, moving, gap)
@@ -180,20 +182,29 @@ class Plateau:
         living = moving & self._living(state)
         return logsumexp(state.log_outputs(self.problem)[living]) if living.any() else -np.inf
 
+    def _paces(self, state: State, c: Array) -> Array:
+        """Sizes (m,) of the pulls, slides not counted."""
+        low, high = (pair[0] for pair in on_planes(c[None], self.problem.planes))
+        f = np.where(state.mode == 1, high, np.where(state.mode == 0, low, 0.0))
+        g = f @ self.problem.planes.U
+        return np.asarray(np.sqrt(np.einsum("jd,jd->j", g, g)))
+
+    def _pulled(self, state: State, c: Array) -> NDArray[np.bool_]:
+        """The neurons (m,) whose pull is more than rounding."""
+        rounding = 1e-15 * float(np.abs(c * self.problem.planes.length).sum())
+        return np.asarray(self._paces(state, c) > rounding)
+
     def _longest(self, state: State, c: Array, moving: NDArray[np.bool_], gap: float) -> float:
         """The span in which no moving neuron can reach its share of the level, ``gap`` above all.
 
         An output grows at twice ``|g|`` less the decay at most, slides not counted. One that
         shrinks gets more and more time.
         """
-        low, high = (pair[0] for pair in on_planes(c[None], self.problem.planes))
-        f = np.where(state.mode == 1, high, np.where(state.mode == 0, low, 0.0))
         living = moving & self._living(state)
-        g = f[living] @ self.problem.planes.U
-        pace = np.sqrt(np.einsum("jd,jd->j", g, g))
+        pace = self._paces(state, c)[living]
         rise = (
             self.log_level - np.log(max(living.sum(), 1)) - state.log_outputs(self.problem)[living]
         )
         pace = np.where(pace > self.problem.decay, pace - self.problem.decay, pace)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return float((np.maximum(rise, gap) / (2.0 * pace)).min(initial=np.inf))

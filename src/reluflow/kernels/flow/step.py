@@ -299,6 +299,7 @@ def carry(
     last = last_node(field.g, step, tables, system.law)
     keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
     weights *= step
+    all_forces = np.abs(system.c * planes.length).sum()
     whole = True
     for j in range(m):
         k = rows.cid[j]
@@ -309,7 +310,7 @@ def carry(
         slack = limits.on_plane * np.sqrt(square if hidden else full)
         slack += limits.tick * abs(neurons.a[j])
         if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
-            slack += limits.on_plane * abs(neurons.a[j]) * step * _balanced_part(field, rows, k)
+            slack += limits.on_plane * abs(neurons.a[j]) * step * all_forces
         first[j] = _look(system, j, field, path, tables, slack, log, slope)
         if first[j] <= 1.0:
             size_j, after = neurons.weight[j] * full, 1.0 - first[j]
@@ -337,11 +338,3 @@ def carry(
     fade(kinked, system.law.decay * step * tables.radau)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
 
-
-@kernel
-def _balanced_part(field: Field, rows: Rows, k: int) -> float:
-    """The sum of the multipliers on the slides of class k."""
-    total = 0.0
-    for q in range(rows.begin[k], rows.begin[k + 1]):
-        total += abs(field.f[k, 0, rows.plane[q]])
-    return total
