@@ -216,3 +216,49 @@ def test_angles_do_not_need_a_record_of_the_start():
     late = rf.flow(data, net, t_end=150.0, record=[135.0, 150.0])
     assert whole.log_max_angle(150.0) == pytest.approx(-39.7, abs=0.1)
     assert late.log_max_angle(150.0) == pytest.approx(whole.log_max_angle(150.0), abs=1e-6)
+
+
+@pytest.mark.parametrize("rate", [-0.5, 0.0, 0.7, 2.0])
+@pytest.mark.parametrize("boost", [0.3, 3.0, 40.0])
+def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
+    """Forces that grow while a neuron follows them: its lag is not that of slow ones."""
+    rng = np.random.default_rng(5)
+    base, side = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
+    step = min(boost, 0.2 / max(abs(rate), 0.1))  # a polynomial is near the exponential
+    speed = boost / step
+
+    def pull(t):
+        return speed * (base + 1e-4 * np.exp(rate * t) * side)
+
+    pulls = np.array([pull(step * node) for node in tableau.START_RADAU])
+    sizes = np.linalg.norm(pulls, axis=1)
+    heading = pulls / sizes[:, None]
+    lagged = -1e-4 * rate / (speed + rate) * side
+    beside = lagged + 1e-4 * rng.normal(size=3) * [0.0, 1.0, 1.0]
+    start = heading[0] + beside
+    start /= np.linalg.norm(start)
+
+    def law(t, u):
+        along = pull(t) @ u[:3]
+        return np.append(pull(t) - along * u[:3], along)
+
+    exact = solve_ivp(law, (0.0, step), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14)
+    found = riders._lag(heading, sizes, step, (start - heading[0])[None])
+    direction = heading[-1] + found.end[0]
+    direction /= np.linalg.norm(direction)
+    np.testing.assert_allclose(direction, exact.y[:3, -1], atol=1e-10)
+    grown = step * tableau.RADAU_A[-1] @ sizes[1:] - found.missed[0]
+    assert grown == pytest.approx(exact.y[3, -1], abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", [20, 30, 60])
+def test_what_dormant_neurons_do_beside_others_at_rest_takes_no_steps(seed):
+    """They ride near a plane; others rest beside one, which rounding would have them cross."""
+    rng = np.random.default_rng([seed, len("exponential")])
+    n, d, m = rng.integers(2, 9), rng.integers(2, 5), rng.integers(4, 11)
+    y = rng.choice([-1.0, 1.0], size=n)
+    data = rf.Dataset(rng.normal(size=(n, d)), y)
+    net = rf.networks.balanced(int(d), int(m), log_scale=-1e6, seed=seed)
+    run = rf.flow(data, net, loss="exponential", stop_log_loss=-20.0)
+    assert run.status in ("stationary", "stop_loss")
+    assert run.stats["steps"] < 900  # 23,000 and more, 7,111 and 2,418 once

@@ -47,7 +47,7 @@ def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
         return -np.inf
     slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
     depth = int(np.clip(np.ceil(np.log2(max(float(slopes.max()) * tau, 1.0))), 0, 60))
-    at, weights = _panels(depth)
+    at, weights = panels(depth)
     matrix = _whole_panels(depth) if tau == 1.0 else _between(tau * at)
     return logsumexp(matrix @ slowness + weights) + float(np.log(tau * step))
 
@@ -58,11 +58,11 @@ def _between(shares: Array) -> Array:
 
 @cache
 def _whole_panels(depth: int) -> Array:
-    return _between(_panels(depth)[0])
+    return _between(panels(depth)[0])
 
 
 @cache
-def _panels(depth: int) -> tuple[Array, Array]:
+def panels(depth: int) -> tuple[Array, Array]:
     """Nodes of panels that halve ``depth`` times towards one, and logarithms of their weights."""
     edges = np.concatenate([1.0 - 0.5 ** np.arange(depth + 1), [1.0]])
     widths = np.diff(edges)
@@ -78,7 +78,7 @@ def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
     passed = np.full(len(shares), -np.inf)
     for depth in np.unique(depths[shares > 0.0]).tolist():
         own = np.flatnonzero((depths == depth) & (shares > 0.0))
-        at, weights = _panels(depth)
+        at, weights = panels(depth)
         inside = shares[own, None] * at
         phi = _between(inside.ravel()) @ slowness
         logs = phi.reshape(inside.shape) + weights

@@ -9,8 +9,8 @@ some e-folds, :math:`s u = \hat g + p` with a small lag p, which obeys
 
 .. math:: \dot p = -|g|\,p - \hat g' + O(p^2 |g|), \qquad s\,g \cdot u = |g|\,(1 - p^2 / 2).
 
-The lag is a solution without a layer at the start, by Radau collocation, and what a neuron begins
-beside that by, which fades like the exponential of the boost.
+The lag is a smooth solution, by collocation, and what a neuron begins beside that, which fades like
+the exponential of the boost.
 Either way its size is a quadrature of forces that are known, and no plane is met. (A slide may be
 what holds it in a line or a plane, for as long as its weight stays in [0, 1].) While its outputs
 are negligible it need not limit the steps of the others, however many e-folds it shrinks or grows
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow import tableau
+from reluflow.engines.flow.clock import panels
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import Modes, State
@@ -36,13 +37,14 @@ from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.planes import land, multipliers
 from reluflow.kernels.flow.plateau import any_below
 
+MONOMIALS = np.asarray(tableau.START_RADAU_MONOMIALS)
 # derivatives, at the start and the Radau nodes, of the polynomial through values there
 SLOPES = np.array(
     [
         [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
         for node in tableau.START_RADAU
     ]
-) @ np.asarray(tableau.START_RADAU_MONOMIALS)
+) @ MONOMIALS
 
 
 class Ride(NamedTuple):
@@ -164,18 +166,32 @@ class Lag(NamedTuple):
 
 def _lag(heading: Array, speed: Array, step: float, beside: Array) -> Lag:
     """How directions follow the headings (S + 1, d), from ``beside`` (k, d) at the start."""
-    slopes, A = SLOPES @ heading / step, tableau.RADAU_A
-    first = -slopes[0] / speed[0]
-    # p = first + H A (-|g| p - slopes) at the nodes
-    matrix = np.eye(len(A)) + step * A * speed[1:]
-    path = np.linalg.solve(matrix, first - step * A @ slopes[1:])
-    rest = beside - first
-    boost = step * A[-1] @ speed[1:]
-    missed = 0.5 * step * A[-1] @ (speed[1:] * np.square(path).sum(axis=1))
-    missed = missed - np.expm1(-boost) * (rest @ first)
+    path = _smooth_lag(heading, speed, step)
+    rest, pace = beside - path[0], MONOMIALS @ speed
+    boost = step * float(tableau.RADAU_A[-1] @ speed[1:])
+    # what began beside the path fades near the start: panels shrink towards it
+    tau, share = panels(int(np.clip(np.ceil(np.log2(boost)), 0, 60)))
+    powers = (1.0 - tau)[:, None] ** np.arange(len(pace))
+    turned = step * (1.0 - tau) * (powers @ (pace / np.arange(1, len(pace) + 1)))
+    there, weights = powers @ (MONOMIALS @ path), step * np.exp(share) * (powers @ pace)
+    missed = 0.5 * weights @ np.square(there).sum(axis=1)
+    missed = missed + rest @ ((weights * np.exp(-turned)) @ there)
     missed -= 0.25 * np.expm1(-2.0 * boost) * np.square(rest).sum(axis=1)
-    size = max(np.linalg.norm(part, axis=1).max() for part in (path, beside, first[None]))
+    size = max(np.linalg.norm(part, axis=1).max() for part in (path, beside))
     return Lag(float(size), path[-1] + np.exp(-boost) * rest, missed)
+
+
+def _smooth_lag(heading: Array, speed: Array, step: float) -> Array:
+    """A lag (S + 1, d) at the start and the nodes that nothing fades from.
+
+    In a short step it begins with zero and is that of Radau collocation; in a long one it is the
+    polynomial that obeys the equation at the start, too.
+    """
+    slopes, A = SLOPES @ heading / step, tableau.RADAU_A
+    if step * speed.max() > 1.0:
+        return np.asarray(np.linalg.solve(SLOPES / step + np.diag(speed), -slopes))
+    nodes = np.linalg.solve(np.eye(len(A)) + step * A * speed[1:], -step * A @ slopes[1:])
+    return np.vstack([np.zeros_like(slopes[:1]), nodes])
 
 
 def lasting(at: Start, rtol: float) -> Start:
