@@ -242,7 +242,9 @@ def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
         along = pull(t) @ u[:3]
         return np.append(pull(t) - along * u[:3], along)
 
-    exact = solve_ivp(law, (0.0, step), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14)
+    exact = solve_ivp(
+        law, (0.0, step), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14
+    )
     found = riders._lag(heading, sizes, step, (start - heading[0])[None])
     direction = heading[-1] + found.end[0]
     direction /= np.linalg.norm(direction)

@@ -39,12 +39,15 @@ from reluflow.kernels.flow.plateau import any_below
 
 MONOMIALS = np.asarray(tableau.START_RADAU_MONOMIALS)
 # derivatives, at the start and the Radau nodes, of the polynomial through values there
-SLOPES = np.array(
-    [
-        [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
-        for node in tableau.START_RADAU
-    ]
-) @ MONOMIALS
+SLOPES = (
+    np.array(
+        [
+            [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
+            for node in tableau.START_RADAU
+        ]
+    )
+    @ MONOMIALS
+)
 
 
 class Ride(NamedTuple):

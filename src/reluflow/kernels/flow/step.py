@@ -337,4 +337,3 @@ def carry(
     kinked = at_points(kinks, planes)
     fade(kinked, system.law.decay * step * tables.radau)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
-
