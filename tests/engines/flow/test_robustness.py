@@ -34,12 +34,14 @@ SAMPLE = [
     54,
     56,
     60,
-    # found among the others: held at the origin, stiff walks, releases far ahead, endless slides
+    # found among the others: held at the origin, stiff walks, releases far ahead, endless slides,
+    # an event told too late in a stiff step
     211,
     530,
     740,
     890,
     903,
+    932,
     1084,
     1684,
 ]

@@ -265,6 +265,15 @@ def _look(
 
 
 @kernel
+def _first_event(log: Log, begun: int) -> float:
+    """The moment of the first event written down since ``begun``; a flip alone is none."""
+    for k in range(begun, min(log.used[0], len(log.rows))):
+        if log.rows[k, 4] != FLIP:
+            return log.rows[k, 0]
+    return 2.0
+
+
+@kernel
 def carry(
     system: System, c: Array, step: float, tables: Tables, limits: Limits, sure: NDArray[Any],
     patient: bool, log: Log,
@@ -333,7 +342,12 @@ def carry(
                 j, a1[j : j + 1], w1[j], neurons.z[j].copy(), mode1[j], balance, weighs[j]
             )  # fmt: skip
             mine = firm if sure[rows.cid[j]] else limits
+            begun = log.used[0]
             stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
+            if weighs[j] == 0.0 and limits.tail < 1.0:
+                # a large neuron knows better when: outputs may have had time to react after it
+                first[j] = min(first[j], _first_event(log, begun))
+                whole = whole and 1.0 - first[j] <= 2.0 * limits.tail
     kinked = at_points(kinks, planes)
     fade(kinked, system.law.decay * step * tables.radau)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
