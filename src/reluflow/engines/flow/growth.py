@@ -40,7 +40,8 @@ def _with_decay(at: Start, step: float, boost: float) -> float:
         return error
     low, high = on_planes(at.c[None], at.problem.planes)
     g = (spread(low, high, rows)[:, 0] @ at.problem.planes.U)[rows.cid[living]]
-    speed = np.linalg.norm(g, axis=1)
+    top = np.maximum(np.abs(g).max(axis=1), 1e-300)  # the squares of small pulls are below floats
+    speed = top * np.linalg.norm(g / top[:, None], axis=1)
     heading = g / np.maximum(speed, 1e-300)[:, None]
     a, w = state.a[living], state.w[living]
     along = np.einsum("jd,jd->j", w, heading)

@@ -99,7 +99,7 @@ def _beside(state: State, own: NDArray[np.int64], g: Array) -> Array:
 
 
 def _most(rtol: float) -> float:
-    """The largest lag: its third power is what is missed of the direction."""
+    """The largest lag: its third power is missed of the direction, where the nodes resolve it."""
     return float(LAG * np.cbrt(rtol))
 
 
@@ -150,9 +150,10 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
         if not _clear(problem, row, heading, sign, 10.0 * off):
             return Ride(None)
         end.sigma[own] += weights @ speed[1:] - lag.missed
-        for j, turned in zip(own.tolist(), sign[:, None] * (heading[-1] + lag.end), strict=True):
-            land(turned, row == SLIDE, problem.planes)
-            end.w[j] = np.linalg.norm(was.w[j]) * turned / np.linalg.norm(turned)
+        turned = sign[:, None] * (heading[-1] + lag.end)
+        for direction in turned if (row == SLIDE).any() else ():
+            land(direction, row == SLIDE, problem.planes)
+        end.w[own] = turned * (sizes / np.linalg.norm(turned, axis=1))[:, None]
         if not rows.ray[k]:
             end.still_sigma[own] = np.nan
     near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
@@ -246,4 +247,5 @@ def _clear(problem: Problem, row: Modes, heading: Array, sign: Array, off: float
 
 
 def _level(problem: Problem, rtol: float) -> float:
-    return float(np.log(rtol * problem.output_scale))
+    """What all neurons together may add to outputs without notice, for one of them."""
+    return float(np.log(rtol * problem.output_scale / len(problem.sign)))
