@@ -94,7 +94,7 @@ def _fading(case: Univariate, net: Network) -> float:
     return float(np.arcsin(np.exp(min(log_share, 0.0))))
 
 
-def _less(before: float, after: float, fading: float) -> Finding:
+def _less(before: float, after: float, fading: float = 0.0) -> Finding:
     """Clearly less is convergence; as much, and not little, is none; between them nobody knows."""
     note = f"the direction moved {before:.3g}, then {after:.3g}"
     if after <= STILL:
