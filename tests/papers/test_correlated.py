@@ -7,7 +7,14 @@ import reluflow as rf
 from reluflow.errors import InputError
 from reluflow.papers import named
 from reluflow.papers.correlated.claims.limits import distance, rank_one_distance
-from reluflow.papers.correlated.moments import departure, moment, second_phase, squared_gradient
+from reluflow.papers.correlated.claims.second_phase import _products, _sharing
+from reluflow.papers.correlated.moments import (
+    departure,
+    moment,
+    network_at,
+    second_phase,
+    squared_gradient,
+)
 from reluflow.papers.correlated.regions import place
 from reluflow.theory import paper_named
 from reluflow.theory.subject import subject_of
@@ -208,3 +215,18 @@ def test_a_dead_neuron_on_the_plane_of_its_last_point_has_no_gradient(data, net)
     )
     again = moment(case, found.t, nudged)
     assert squared_gradient(case, again) == pytest.approx(squared_gradient(case, found), rel=1e-9)
+
+
+def test_products_of_neurons_that_are_parallel_to_the_last_bit_are_not_compared(data, net):
+    """They are 0 at both moments; warnings are errors here, so no log of them is subtracted."""
+    twice = np.tile(case_of((data, net)).positive, 2)
+    start = rf.Network(net.mantissa.a[twice], net.mantissa.W[twice], DEEP)
+    case = case_of(rf.flow(data, start, rtol=1e-11))
+    begin = case.sticks.T0 - 1.0 + min(1.0, 0.1 / case.k)
+    chosen = _sharing(case, begin)
+    logs, errors = _products(case, network_at(case, begin), chosen)
+    assert np.isneginf(logs).any()
+    assert np.isinf(errors[np.isneginf(logs)]).all()
+    found = PAPER["B2"].check(case)
+    assert found.verdict == "PASS"
+    assert 0.0 < found.measured < 1e-9

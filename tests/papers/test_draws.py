@@ -1,10 +1,21 @@
 """Subjects that nobody chose: one of each paper here, all of them in `make test-long`."""
 
+import numpy as np
 import pytest
 
-from .draws import COUNT, DRAWS, campaign, judged, lines
+import reluflow as rf
+from reluflow.papers.separable import example
+from reluflow.theory.subject import subject_of
+from reluflow.theory.wrong import recorded
+
+from .draws import COUNT, DRAWS, ENGINES, campaign, judged, lines
 
 FIRST = {"separable": 1, "correlated": 16, "orthogonal": 1, "highdim": 2, "univariate": 1}
+
+
+def row(name, id, subject, *, engines=ENGINES, generator=None, **options):
+    paper = rf.papers.named(name)
+    return paper[id].check(paper.prepare(subject_of(subject, engines, generator), **options))
 
 
 def failed(line):
@@ -26,6 +37,87 @@ def test_neurons_that_turn_after_the_fit_do_not_contradict_the_time_of_alignment
     assert verdict == "UNRESOLVED"
     assert measured > 1e11 > bound
     assert "outside the regime unmoved" in note
+
+
+def turning(goal=1e4):
+    """A small neuron that starts near the direction from which its force drives it both ways."""
+    X = [[0.62, 0.44], [0.36, 0.86], [1.49, 0.2], [-1.05, -0.13], [-0.54, -0.16], [-0.05, -0.45]]
+    W = np.array([[0.6, 0.8], [-0.8, -0.6], [np.cos(0.6), np.sin(0.6)]])
+    net = rf.Network([1.0, -1.0, -1.0] * np.linalg.norm(W, axis=1), W, [-2.0, -2.0, -12.0])
+    data = rf.Dataset(X, [1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    return rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-goal)
+
+
+def test_neurons_that_turn_to_their_class_late_leave_open_whether_patterns_freeze():
+    """The start of seed 137 in small: it grew before it was aligned, and turns with log F."""
+    run = turning()
+    found = row("separable", "S2", run)
+    assert found.verdict == "UNRESOLVED"
+    assert found.measured == 1.0
+    assert "a smaller one decides" in found.note
+    assert row("separable", "S2", rf.flow(run, stop_log_loss=-1e6)).verdict == "PASS"
+    assert row("separable", "S2", rf.papers.named("separable")["S2"].wrong(run)).verdict == "FAIL"
+
+
+def test_a_pattern_that_is_wrong_after_alignment_is_no_pattern_that_freezes():
+    run = example(-2000.0)
+    own = run.net.signs[:, None] * run.data.y > 0.0
+    j = int(np.argmax(run.final.log_norms))
+
+    def swapped(modes):
+        modes[-1, j] = np.where(own[j], modes[-1, j, ~own[j]].min(), modes[-1, j, own[j]].max())
+        return modes
+
+    assert row("separable", "S2", run).verdict == "PASS"
+    assert row("separable", "S2", recorded(run, mode=swapped)).verdict == "FAIL"
+
+
+def test_signs_of_neurons_that_agree_with_the_labels_by_chance_are_still_random():
+    """Seed 215: one point and one neuron, whose sign is fair: A4(i) has probability 1/4."""
+
+    def drawn(signs):
+        def draw(k):
+            data = rf.Dataset(np.eye(1), [1.0])
+            net = rf.networks.balanced(
+                1, 1, log_scale=-100.0, directions="sphere", signs=signs, seed=k
+            )
+            return data, net
+
+        return draw
+
+    fair, fixed = drawn("random"), drawn(np.ones(1))
+    start = next(pair for pair in map(fair, range(50)) if (pair[1].signs > 0.0).all())
+    found = row("orthogonal", "O19", start, generator=fair, draws=200)
+    assert (found.verdict, found.bound) == ("PASS", 0.25)
+    found = row("orthogonal", "O19", start, generator=fixed, draws=200)
+    assert (found.verdict, found.bound) == ("PASS", 0.5)
+    found = row("orthogonal", "O19", start, generator=fixed, draws=8)
+    assert found.verdict == "UNRESOLVED"
+    assert "perhaps by chance" in found.note
+
+
+def test_theorem_6_is_about_starts_that_keep_their_assignment():
+    """At seed 155 221 neurons of a sign overshoot together: a plain loop ends there as well."""
+    name, seed = "highdim", 155
+    subject, options = DRAWS[name](np.random.default_rng([sum(map(ord, name)), seed]))
+    found = row(name, "HD-27", subject, generator=options["generator"])
+    assert found.verdict == "NOT_APPLICABLE"
+    assert found.observed is False
+    assert "too small beside the cross terms" in found.note
+
+
+def test_a_direction_that_only_leaves_its_start_has_not_been_seen_to_move_for_ever():
+    """Seed 114 in small: in the decade before, the start still held the direction."""
+    X = np.column_stack([[-0.787, -0.2, 0.364, 0.606], np.ones(4)])
+    net = rf.networks.gaussian(2, 60, sigma_hidden=2.0, sigma_output=0.1, seed=3)
+    level = 5.1 * net.squared_norm
+    run = rf.flow(
+        rf.Dataset(X, -np.ones(4)), net, loss=rf.losses.Exponential(), stop_log_loss=-level
+    )
+    found = row("univariate", "U7", run, engines=None)
+    assert found.verdict == "UNRESOLVED"
+    assert "as the start fades" in found.note
+    assert row("univariate", "U7", run).verdict == "PASS"
 
 
 def test_a_subject_that_takes_too_long_ends_and_the_others_go_on(tmp_path):

@@ -198,3 +198,9 @@ def test_a_loss_out_of_reach_ends_with_the_time_of_the_run(clock, monkeypatch):
 )
 def test_a_direction_settles_where_it_moves_clearly_less_than_before(before, after, verdict):
     assert verdict_of(_less(before, after)) == verdict
+
+
+def test_what_the_fading_start_cannot_explain_fails_all_the_same():
+    assert verdict_of(_less(0.3, 0.4, fading=0.2)) == "UNRESOLVED"
+    assert verdict_of(_less(0.3, 0.4, fading=0.05)) == "FAIL"
+    assert verdict_of(_less(0.4, 0.3, fading=1.5)) == "PASS"

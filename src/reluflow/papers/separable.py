@@ -18,6 +18,7 @@ import numpy as np
 
 import reluflow as rf
 from reluflow.theory import Case, Expectation, Finding, at_most, falls, holds
+from reluflow.theory.verdicts import undecided
 from reluflow.theory.wrong import forged, stuck, turned
 
 LATE = 999.0  # -log loss from which limits are judged
@@ -195,13 +196,29 @@ def separates(case: Classes) -> Finding:
     regime=["small", "late"],
 )
 def patterns_freeze(case: Classes) -> Finding:
-    """At the end, and no change of a live neuron over the last decade of -log L."""
+    """At the end, and no live neuron that left its class over the last decade of -log L.
+
+    Under A1 forces raise every product of a neuron with its own class and lower the others, at any
+    scale: changes towards the class are alignment, changes away from it contradict. Alignment ends
+    in time only if it comes before growth ("unmoved"): later, directions turn with log(-log L).
+    """
     active = case.late().active(-1)[case.live]
     wrong = int((active != case.own[case.live]).any(axis=1).sum())
     events = case.late().events
     losses = np.interp(events["log_t"], case.late().log_t, -case.late().log_loss)
-    recent = int((np.isin(events["neuron"], case.live) & (losses > 0.1 * case.level)).sum())
-    return holds(wrong + recent == 0, wrong + recent, 0.0, f"{recent} late changes")
+    changes = np.isin(events["kind"], ("activate", "deactivate", "slide"))
+    changes &= np.isin(events["neuron"], case.live) & (losses > 0.1 * case.level)
+    recent = events[changes]
+    kind = np.where(case.own[recent["neuron"], recent["point"]], "activate", "deactivate")
+    away = int((recent["kind"] != kind).sum())
+    note = f"{len(recent)} late changes, {away} of them away from the class"
+    if wrong and not away and not case.met("unmoved"):
+        return undecided(
+            float(wrong),
+            0.0,
+            f"{note}; the start grew before it was aligned: a smaller one decides",
+        )
+    return holds(wrong + away == 0, wrong + away, 0.0, note)
 
 
 @paper.claim(

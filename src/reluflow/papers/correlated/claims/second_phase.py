@@ -96,8 +96,9 @@ def conserved_products(case: Correlated) -> Finding:
     for share in np.linspace(0.0, 1.0, 9)[1:]:
         t = start + share * min(8.0 / case.k, end - start)
         logs, error = _products(case, network_at(case, t), chosen)
+        # products of neurons that are parallel to the last bit are 0, and their logs -inf
         resolved = (error < 1e-10) & (base_error < 1e-10)
-        worst = max(worst, float(np.abs(logs - base)[resolved].max(initial=0.0)))
+        worst = max(worst, float(np.abs(logs[resolved] - base[resolved]).max(initial=0.0)))
         compared += int(resolved.sum())
     if not compared:
         raise Unresolved("the neurons are parallel to ten digits once they share all points")

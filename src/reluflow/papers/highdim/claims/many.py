@@ -49,11 +49,18 @@ def hd26(case: HighDim) -> Finding:
 @paper.claim(
     "HD-27",
     "Theorem 6: |Theta - Theta*| over y_max sqrt(m n/l1), at most 4 (constant reconstructed)",
-    needs=["many", "certified", "interpolates"],
+    needs=["A1", "step", "many", "A3", "assigned", "certified", "interpolates"],
     regime=["A2"],
 )
 def hd27(case: HighDim) -> Finding:
-    """Against the shortest weights of these signs; copies of a sign are matched."""
+    r"""Against the shortest weights of these signs; copies of a sign are matched.
+
+    The limit is that of Theorem 5: a neuron fits its own points and keeps one kick of the others.
+    From an assigned start outputs are below :math:`y_{min}`, so kicks are below
+    :math:`2 y_{max} / C`, hence :math:`|w_k| \le 2 y_{max} \sqrt{n/l_1}`, and the distance is at
+    most :math:`2 |\Theta|`. Where the assignment is lost, M neurons of a sign overshoot together,
+    :math:`M \eta l_1` times as far.
+    """
     if case.n > LARGEST:
         raise Unresolved(f"the minimum over {case.n} points is not computed; up to {LARGEST}")
     star = multi_relu(case.data, case.s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from reluflow.papers.orthogonal import probability
 from reluflow.papers.orthogonal.case import Orthogonal
 from reluflow.papers.orthogonal.claims import LIMIT, PROCESS
 from reluflow.papers.orthogonal.paper import paper
-from reluflow.theory.fits import share, share_at_least
+from reluflow.theory.fits import CONFIDENCE, share, share_at_least
 from reluflow.theory.verdicts import (
     Finding,
     NotApplicable,
@@ -37,9 +39,10 @@ def o19(case: Orthogonal) -> Finding:
     Labels may be drawn too, so the exact value is taken for the signs of each draw. Where whole
     numbers are too long (n m above 20,000) it is enclosed.
     """
-    m, matched, known = case.net.width, is_matched(case), {}
+    drawn = case.draw(case.draws)
+    m, matched, known = case.net.width, are_matched(case, drawn), {}
     proper, expected, bounds = 0, [], []
-    for data, net in case.draw(case.draws):
+    for data, net in drawn:
         parts = int((data.y > 0).sum()), int((data.y < 0).sum()), m
         if parts not in known:
             known[parts] = probability.enclosed(*parts, matched=matched)
@@ -115,11 +118,18 @@ def o32(case: Orthogonal) -> Finding:
     return share_at_least(good, len(drawn), 1.0 - allowed, f"p_fail = {allowed:.3g}")
 
 
-def is_matched(case: Orthogonal) -> bool:
-    """Whether all labels have one sign and all neurons the same."""
-    y = case.data.y
-    one_sign = bool((y > 0).all() or (y < 0).all())
-    return one_sign and bool((case.unit_start.signs * y[0] > 0.0).all())
+def are_matched(case: Orthogonal, drawn: Sequence[tuple[Dataset, Network]]) -> bool:
+    """Whether the generator gives every neuron the sign of all labels; fair signs if not.
+
+    The start alone cannot tell: fair signs of m neurons agree with labels of one sign in
+    :math:`2^{-m}` of all starts.
+    """
+    start = case.data, case.unit_start
+    found = all((net.signs[:, None] * data.y > 0.0).all() for data, net in (start, *drawn))
+    coins = case.net.width * (1 + len(drawn))
+    if found and 0.5**coins > 1.0 - CONFIDENCE:
+        raise Unresolved(f"{coins} signs agree with the labels, perhaps by chance; draw more")
+    return found
 
 
 def masks_of(data: Dataset, net: Network) -> tuple[NDArray[np.bool_], Array]:

@@ -80,15 +80,27 @@ def _settles(case: Univariate) -> Finding:
     if len(moves) < 4:
         raise Unresolved("the run has no two decades of F below loss(0)/n to compare")
     half = len(moves) // 2
-    return _less(float(moves[:half].sum()), float(moves[half:].sum()))
+    fading = _fading(case, case.at_level(-float(levels[half])))
+    return _less(float(moves[:half].sum()), float(moves[half:].sum()), fading)
 
 
-def _less(before: float, after: float) -> Finding:
+def _fading(case: Univariate, net: Network) -> float:
+    r"""How far weights still turn because their start fades, even if what they gain has a limit.
+
+    By the law of sines :math:`\theta = \theta_0 + g` makes an angle with g whose sine is at most
+    :math:`|\theta_0| / |\theta|`: at first the start holds the direction, then it lets go.
+    """
+    log_share = 0.5 * (case.net.log_squared_norm - net.log_squared_norm)
+    return float(np.arcsin(np.exp(min(log_share, 0.0))))
+
+
+def _less(before: float, after: float, fading: float = 0.0) -> Finding:
     """Clearly less is convergence; as much, and not little, is none; between them nobody knows."""
     note = f"the direction moved {before:.3g}, then {after:.3g}"
     if after <= STILL:
         return holds(True, after, before, note)
-    if CLEARLY * before < after <= max(HARDLY * before, SLOW):
+    if CLEARLY * before < after <= max(HARDLY * before, SLOW) + fading:
+        note = f"{note}, up to {fading:.3g} as the start fades"
         return undecided(after, CLEARLY * before, f"{note}; a later run decides")
     return at_most(after, CLEARLY * before, note=note)
 
