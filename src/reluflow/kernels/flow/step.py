@@ -265,11 +265,18 @@ def _look(
 
 
 @kernel
-def _first_event(log: Log, begun: int) -> float:
-    """The moment of the first event written down since ``begun``; a flip alone is none."""
+def _matters_since(log: Log, begun: int, path: Path, limits: Limits, size: float) -> float:
+    """The first event of a walk, if what a plane pulls after it is more than a step may miss; 2.0.
+
+    ``begun`` is where the events of the walk begin in the log.
+    """
     for k in range(begun, min(log.used[0], len(log.rows))):
-        if log.rows[k, 4] != FLIP:
-            return log.rows[k, 0]
+        plane = int(log.rows[k, 2])
+        if plane >= 0:
+            after = 1.0 - log.rows[k, 0]
+            boost = path.step * after * abs(path.high[-1, plane] - path.low[-1, plane])
+            matters = after > 2.0 * limits.tail and size * boost**2 >= limits.light
+            return log.rows[k, 0] if matters else 2.0
     return 2.0
 
 
@@ -346,8 +353,10 @@ def carry(
             stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
             if weighs[j] == 0.0 and limits.tail < 1.0:
                 # a large neuron knows better when: outputs may have had time to react after it
-                first[j] = min(first[j], _first_event(log, begun))
-                whole = whole and 1.0 - first[j] <= 2.0 * limits.tail
+                size_j = neurons.weight[j] * (neurons.a[j] ** 2 + dot2(neurons.w, j, neurons.w, j))
+                earlier = _matters_since(log, begun, path, limits, size_j)
+                first[j] = min(first[j], earlier)
+                whole = whole and earlier > 1.0
     kinked = at_points(kinks, planes)
     fade(kinked, system.law.decay * step * tables.radau)
     return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
