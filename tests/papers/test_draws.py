@@ -54,9 +54,9 @@ def test_neurons_that_turn_to_their_class_late_leave_open_whether_patterns_freez
     found = row("separable", "S2", run)
     assert found.verdict == "UNRESOLVED"
     assert found.measured == 1.0
-    assert "a smaller one decides" in found.note
+    assert "outside the regime unmoved" in found.note
+    assert row("separable", "S4", run).verdict == "UNRESOLVED"  # seeds 271 and 296 in small
     assert row("separable", "S2", rf.flow(run, stop_log_loss=-1e6)).verdict == "PASS"
-    assert row("separable", "S2", rf.papers.named("separable")["S2"].wrong(run)).verdict == "FAIL"
 
 
 def test_a_pattern_that_is_wrong_after_alignment_is_no_pattern_that_freezes():
