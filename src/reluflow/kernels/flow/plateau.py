@@ -41,12 +41,23 @@ class Forces(NamedTuple):
 
 
 @kernel
+def _products(U: Array, v: Array, out: Array) -> None:
+    for p in range(len(U)):
+        out[p] = np.dot(U[p], v)
+
+
+@kernel
 def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Array) -> None:
     """The pull ``g`` (d,) in a row and its products (P,) with the planes it does not slide on."""
     f = multipliers(forces.low, forces.high, row, planes.gram)
-    g[:] = np.dot(f, planes.U)
-    push[:] = np.dot(planes.U, g)
-    for p in range(len(row)):
+    size, d = planes.U.shape
+    for q in range(d):
+        g[q] = 0.0
+    for p in range(size):
+        for q in range(d):
+            g[q] += f[p] * planes.U[p, q]
+    _products(planes.U, g, push)
+    for p in range(size):
         # a pull at rounding would switch off a pre-activation that only fades
         if row[p] >= SLIDE or abs(push[p]) <= 4e-16 * forces.noise:
             push[p] = 0.0
@@ -109,7 +120,7 @@ def drift(
         # pre-activations from the weights now and then: carried on their own the two part where a
         # neuron shrinks below its rounding
         if where < 0 or age % FRESH == 0 or lost > 4.0:
-            neuron.z[:] = np.dot(planes.U, neuron.w)
+            _products(planes.U, neuron.w, neuron.z)
             lost = 1.0
         _on_planes(neuron, where)
         _note_flip(neurons, neuron, boost, moment, q, where, log)
@@ -262,8 +273,10 @@ def _rescaled(neuron: Neuron) -> float:
     exponent = np.floor(np.log2(top))
     factor = 2.0**-exponent
     neuron.a[0] *= factor
-    neuron.w[:] *= factor
-    neuron.z[:] *= factor
+    for q in range(len(neuron.w)):
+        neuron.w[q] *= factor
+    for p in range(len(neuron.z)):
+        neuron.z[p] *= factor
     return exponent * 0.6931471805599453
 
 
