@@ -46,22 +46,27 @@ class Ride(NamedTuple):
     shorter: bool = True
 
 
-def riders(at: Start, rtol: float, far: float | None = None) -> NDArray[np.bool_]:
+def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
     """The neurons (m,) that ride here and would limit the step to be tried.
 
-    Their outputs are ``far`` e-folds below the tolerance (`FAR`).
+    Their outputs are `FAR` e-folds below the tolerance. Asked twice a step, found once.
     """
-    far = FAR if far is None else far
+    if at.riding is None:
+        at.riding = _find(at, rtol)
+    return at.riding
+
+
+def _find(at: Start, rtol: float) -> NDArray[np.bool_]:
     problem, state, rows = at.problem, at.state, at.classes
     found = np.zeros(len(state.a), np.bool_)
     if problem.hidden or at.fastest * state.step < BURDEN:
         return found
     level = _level(problem, rtol)
-    below = level - far - np.log(problem.longest / 2)
+    below = level - FAR - np.log(problem.longest / 2)
     if not any_below(state.a, state.w, state.sigma, rows.cid, below):
         return found
     left = level - state.log_outputs(problem)
-    small = (rows.cid >= 0) & (left > far)
+    small = (rows.cid >= 0) & (left > FAR)
     small &= at.speeds[rows.cid] * state.step >= BURDEN
     # in balance, to rounding: those that have grown far beyond what they were out of it
     small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - EVEN)
@@ -99,8 +104,10 @@ class Pulls(NamedTuple):
 
 def _pulls_on(at: Start, own: Indices, forces: Array) -> Pulls:
     """The pulls on the neurons ``own`` in forces (S, n)."""
-    kinds, which = np.unique(at.classes.cid[own], return_inverse=True)
-    rows, planes = _chosen(at.classes, kinds), at.problem.planes
+    taken = np.zeros(len(at.classes.face), np.bool_)
+    taken[at.classes.cid[own]] = True
+    which = (np.cumsum(taken) - 1)[at.classes.cid[own]]
+    rows, planes = _chosen(at.classes, np.flatnonzero(taken)), at.problem.planes
     low, high = on_planes(np.ascontiguousarray(forces), planes)
     f = spread(low, high, rows)
     return Pulls(rows, which, low, high, f, f @ planes.U)
@@ -205,7 +212,10 @@ def lasting(at: Start, rtol: float) -> Start:
     If there are no others it is a plateau.
     """
     problem, state, rows = at.problem, at.state, at.classes
-    fading = riders(at, rtol, GONE)
+    fading = riders(at, rtol)
+    if not fading.any():
+        return at
+    fading = fading & (_level(problem, rtol) - state.log_outputs(problem) > GONE)
     own = np.flatnonzero(fading)
     if not len(own):
         return at

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
@@ -39,6 +40,7 @@ class Start:
     stiffness: float
     speeds: Array
     log_loss: float
+    riding: NDArray[np.bool_] | None = None  # see `riders`
 
     @cached_property
     def fastest(self) -> float:
