@@ -63,8 +63,9 @@ nightly: test-long test-bounds
 
 # The long campaigns in pieces that are done once: run it as often as one likes
 CAMPAIGN ?= campaigns.jsonl
+MINUTES ?= inf
 campaigns: $(VENV)/dev
-	$(BIN)/python tests/campaigns.py --out $(CAMPAIGN)
+	$(BIN)/python tests/campaigns.py --out $(CAMPAIGN) --minutes $(MINUTES)
 
 test-browser: $(VENV)/browser | $(CHROMIUM)
 	CHROMIUM=$(CHROMIUM) $(BIN)/pytest -m browser tests/browser

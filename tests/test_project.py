@@ -78,6 +78,12 @@ def test_workflows_cover_the_pythons_that_are_promised():
     assert set(re.findall(r'"3\.(\d+)"', text)) == {str(minor) for minor in matrix}
 
 
+def test_what_takes_hours_runs_every_night():
+    text = (ROOT / ".github" / "workflows" / "nightly.yml").read_text(encoding="utf-8")
+    assert re.findall(r"run: make ([a-z-]+)", text) == ["test-long", "test-bounds", "campaigns"]
+    assert "HYPOTHESIS_PROFILE: nightly" in text
+
+
 def tool_matrix_minors():
     text = (ROOT / "tools" / "matrix.py").read_text(encoding="utf-8")
     return [int(number) for number in re.findall(r"^MINORS = \((.+)\)$", text, re.M)[0].split(", ")]

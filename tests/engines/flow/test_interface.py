@@ -1,5 +1,8 @@
 """The public face of rf.flow: statuses, stops, records, dense output, continuation, bad input."""
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -53,6 +56,15 @@ def test_end_time_far_beyond_convergence_is_reached():
     assert run.t[-1] == 1e12
     limit = rf.flow(data, net)
     np.testing.assert_allclose(weights(run.final), weights(limit.final), atol=1e-7)
+
+
+def test_a_limit_waits_for_its_end_time_whatever_the_last_digit_of_a_logarithm(monkeypatch):
+    """NumPy's logarithm and that of `math` differ in the last digit on some processors."""
+    below = SimpleNamespace(log=lambda t: math.nextafter(math.log(t), -math.inf))
+    monkeypatch.setattr(driver, "math", below)
+    data, net = regression()
+    run = rf.flow(data, net, t_end=1e12, max_seconds=20.0)
+    assert (run.status, run.t[-1]) == ("t_end", 1e12)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=IDS)

@@ -199,7 +199,9 @@ class Flow:
                 self.log.drop()
                 return False
             self.log.date(lambda moments: _with_logs(before.t + (moments - before.clock)))
-        self.state = replace(state, t=end, log_t=math.log(end))
+        # two logarithms of one number may differ in the last digit
+        log_end = math.log(end) if end < self.stops.t_end else self.stops.log_t_end
+        self.state = replace(state, t=end, log_t=log_end)
         return True
 
     def _coupled(self, at: Start) -> None:
