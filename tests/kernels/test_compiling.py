@@ -18,7 +18,7 @@ def test_reachable_kernels_are_those_called_directly_or_not():
 def test_a_run_wants_what_its_loss_needs_and_nothing_of_the_others():
     square, margin = (compiling.reachable(wanted.wanted(is_square)) for is_square in (True, False))
     assert {carry, walk} <= square & margin
-    assert {kernel.py_func.__name__ for kernel in square - margin} >= {"solve_square", "eigen"}
+    assert {kernel.py_func.__name__ for kernel in square - margin} >= {"solve_square"}
     assert {kernel.py_func.__name__ for kernel in margin - square} >= {"solve_margin"}
 
 

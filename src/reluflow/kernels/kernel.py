@@ -17,9 +17,24 @@ import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
+from numba.core.targetconfig import TargetConfig
 
 # the collector of garbage, at its usual pace, takes a fifth of the time to compile
 SELDOM = (20_000, 50, 100)
+
+
+def _no_wrapper(*given: Any, **options: Any) -> None:
+    """Nothing: no C code calls a kernel."""
+
+
+def _equal_flags(mine: Any, other: Any) -> Any:
+    """Whether two sets of flags are equal; numba asks a hundred thousand times.
+
+    It compares all values with their defaults filled in, where nearly always the same are set.
+    """
+    if not isinstance(other, TargetConfig):
+        return NotImplemented
+    return mine._values == other._values or mine.values() == other.values()
 
 
 class _Unset:
@@ -104,14 +119,18 @@ class _Wholes(Compiler):  # type: ignore[misc]
     """Compiles a kernel for Python; what numba itself adds is a part, too."""
 
     def compile_extra(self, func: Any) -> Any:
-        codegen, thresholds = self.state.targetctx.codegen(), gc.get_threshold()
-        codegen._library_class = _Part  # of this object, in place of that of its class
+        context = self.state.targetctx
+        codegen, thresholds, equal = context.codegen(), gc.get_threshold(), TargetConfig.__eq__
+        # of these objects, in place of that of their classes
+        codegen._library_class, context.create_cfunc_wrapper = _Part, _no_wrapper
         gc.set_threshold(*SELDOM)
+        TargetConfig.__eq__ = _equal_flags
         try:
             return super().compile_extra(func)
         finally:
+            TargetConfig.__eq__ = equal
             gc.set_threshold(*thresholds)
-            del codegen._library_class
+            del codegen._library_class, context.create_cfunc_wrapper
 
     def define_pipelines(self) -> Any:
         codegen = self.state.targetctx.codegen()

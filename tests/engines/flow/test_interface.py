@@ -5,6 +5,7 @@ import pytest
 
 import reluflow as rf
 from numerics.problems import weights
+from reluflow.engines.flow import driver, plateau
 from reluflow.errors import InputError
 from reluflow.losses import Exponential, Logistic, Square
 
@@ -436,3 +437,45 @@ def test_descent_runs_cannot_be_continued_by_the_flow():
     run = rf.descend(data, net, lr=0.01, steps=5)
     with pytest.raises(InputError):
         rf.flow(run, t_end=10.0)
+
+
+# ---------------------------------------------------------------------- long plateaus
+
+
+def deep_problem():
+    """A start that crosses planes and slides while it is far too small to be seen."""
+    rng = np.random.default_rng(3)
+    data = rf.Dataset(rng.normal(size=(12, 3)), rng.normal(size=12))
+    return data, rf.networks.balanced(3, 20, log_scale=-40.0, seed=4)
+
+
+def test_a_plateau_in_many_calls_is_that_of_one(monkeypatch):
+    data, net = deep_problem()
+    whole = rf.flow(data, net, t_end=30.0)
+    monkeypatch.setattr(plateau, "WORK", 1.0)  # a pause after every event
+    pauses, pause = [], driver.Flow._pause
+    monkeypatch.setattr(driver.Flow, "_pause", lambda flow: (pauses.append(1), pause(flow)))
+    parts = rf.flow(data, net, t_end=30.0)
+    assert len(pauses) > 50
+    for name in ("neuron", "point", "kind"):
+        np.testing.assert_array_equal(parts.events[name], whole.events[name])
+    np.testing.assert_allclose(parts.events["t"], whole.events["t"], rtol=1e-9)
+    np.testing.assert_allclose(parts.final.W, whole.final.W, rtol=1e-8, atol=1e-30)
+
+
+def test_a_limit_of_time_ends_a_plateau_in_the_middle(monkeypatch):
+    data, net = deep_problem()
+    seconds = iter([0.0] * 3)  # then an hour has passed
+
+    class Watch:
+        def seconds(self):
+            return next(seconds, 3600.0)
+
+    monkeypatch.setattr(plateau, "WORK", 1.0)
+    monkeypatch.setattr(driver, "Stopwatch", Watch)
+    run = rf.flow(data, net, max_seconds=60.0)
+    assert run.status == "budget"
+    assert run.reason == "max_seconds=60 is reached"
+    assert run.stats["plateaus"] == 0
+    assert len(run.events) == 0
+    np.testing.assert_allclose(run.final.W, net.W, rtol=1e-13)

@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 import reluflow as rf
 from numerics.decided import problem
-from reluflow.engines.flow import riders, tableau
+from reluflow.engines.flow import lag, riders, tableau
 
 X = np.array([[-1.0], [1.0], [2.0]])
 LEFT = -1.0  # the label of the point that only neurons below zero see
@@ -140,7 +140,7 @@ def test_slopes_are_those_of_polynomials():
     nodes = tableau.START_RADAU
     for k in range(5):
         slope = k * nodes ** max(k - 1, 0)
-        np.testing.assert_allclose(riders.SLOPES @ nodes**k, slope, atol=1e-11)
+        np.testing.assert_allclose(lag.SLOPES @ nodes**k, slope, atol=1e-11)
 
 
 def test_riders_that_fade_away_do_not_hide_a_limit():
@@ -245,12 +245,30 @@ def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
     exact = solve_ivp(
         law, (0.0, step), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14
     )
-    found = riders._lag(heading, sizes, step, (start - heading[0])[None])
+    only = np.zeros(1, np.int64)
+    found = lag.follow(heading[None], sizes[None], step, (start - heading[0])[None], only)
     direction = heading[-1] + found.end[0]
     direction /= np.linalg.norm(direction)
     np.testing.assert_allclose(direction, exact.y[:3, -1], atol=1e-10)
     grown = step * tableau.RADAU_A[-1] @ sizes[1:] - found.missed[0]
     assert grown == pytest.approx(exact.y[3, -1], abs=1e-9)
+
+
+def test_classes_lag_together_as_each_alone():
+    rng = np.random.default_rng(6)
+    drift = np.cumsum(rng.normal(size=(4, 5, 3)), axis=1)
+    pulls = np.array([0.1, 3.0, 40.0, 900.0])[:, None, None] * (rng.normal(size=3) + 1e-3 * drift)
+    speed = np.linalg.norm(pulls, axis=2)
+    heading = pulls / speed[:, :, None]
+    which, beside = np.array([2, 0, 3, 1, 1, 2]), 1e-3 * rng.normal(size=(6, 3))
+    found = lag.follow(heading, speed, 0.7, beside, which)
+    for k in range(4):
+        own = which == k
+        zero = np.zeros(own.sum(), np.int64)
+        alone = lag.follow(heading[k : k + 1], speed[k : k + 1], 0.7, beside[own], zero)
+        np.testing.assert_allclose(found.end[own], alone.end, rtol=1e-10, atol=1e-16)
+        np.testing.assert_allclose(found.missed[own], alone.missed, rtol=1e-10, atol=1e-18)
+        assert found.size[k] == pytest.approx(alone.size[0])
 
 
 @pytest.mark.parametrize("seed", [20, 30, 60])

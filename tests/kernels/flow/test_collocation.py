@@ -21,7 +21,6 @@ from reluflow.kernels.flow.collocation import (
     _newton,
     at_points,
     defects,
-    eigen,
     node_outputs,
     settled,
     solve_margin,
@@ -99,8 +98,7 @@ def test_linear_forces_are_those_of_the_matrix_exponential():
     rng = np.random.default_rng(2)
     root = rng.normal(size=(5, 3))
     kernel, c0, times = root @ root.T, rng.normal(size=5), np.array([0.0, 0.4, 3.0])
-    values, vectors = eigen(kernel, 0.2)
-    assert (values >= 0.0).all()
+    values, vectors = np.linalg.eigh(0.2 * kernel)
     drain = rng.normal(size=5)
     plain = linear_forces(c0, values, vectors, times, np.zeros(5))
     decaying = linear_forces(c0, values, vectors, times, drain)

@@ -19,6 +19,8 @@ from kernels.flow.scene import (
 from reluflow.kernels.flow.layout import ABOVE, BELOW, DIE, FLIP, SLIDE
 from reluflow.kernels.flow.plateau import STALE, Forces, any_below, drift, drift_all
 
+FREE = np.array([np.inf])  # work of one call
+
 
 def forces_of(c, planes):
     low, high = pulls_on(c, planes)
@@ -31,7 +33,9 @@ def drifted(a, W, planes, c, span, log_scale=0.0):
     log = empty_log()
     begin = np.zeros(len(neurons.a))
     moving = np.ones(len(neurons.a), dtype=bool)
-    stopped = drift_all(neurons, moving, forces_of(c, planes), planes, begin, float(span), log)
+    stopped = drift_all(
+        neurons, moving, forces_of(c, planes), planes, begin, float(span), log, FREE
+    )
     assert stopped == -1
     assert (begin == span).all()
     np.testing.assert_allclose(
@@ -233,7 +237,7 @@ def test_a_list_that_is_too_short_counts_on():
     assert len(whole) > 1
     neurons, short = neurons_with(a, W, planes), empty_log(1)
     forces = forces_of(c, planes)
-    drift_all(neurons, np.ones(6, dtype=bool), forces, planes, np.zeros(6), 3.0, short)
+    drift_all(neurons, np.ones(6, dtype=bool), forces, planes, np.zeros(6), 3.0, short, FREE)
     assert short.used[0] == len(whole)
     np.testing.assert_array_equal(short.rows[0], whole[0])
 
@@ -246,7 +250,7 @@ def test_only_the_moving_neurons_move():
     moving, begin = np.array([True, False, True]), np.array([0.0, 0.0, 2.0])
     last = neurons.w[2].copy()
     log = empty_log()
-    assert drift_all(neurons, moving, forces_of(c, planes), planes, begin, 2.0, log) == -1
+    assert drift_all(neurons, moving, forces_of(c, planes), planes, begin, 2.0, log, FREE) == -1
     np.testing.assert_array_equal(neurons.w[1], still)
     np.testing.assert_array_equal(neurons.w[2], last)  # it has reached the end already
     assert begin.tolist() == [2.0, 0.0, 2.0]
@@ -283,7 +287,8 @@ def test_a_neuron_that_comes_to_the_origin_stops_there(balance):
     neurons, log = neurons_with([a], [[1.0, 0.0]], planes), empty_log()
     begin = np.zeros(1)
     span = 100.0
-    assert drift_all(neurons, np.ones(1, bool), forces_of(c, planes), planes, begin, span, log) == 0
+    forces = forces_of(c, planes)
+    assert drift_all(neurons, np.ones(1, bool), forces, planes, begin, span, log, FREE) == 0
     # p + a = (p + a)_0 e^t, p - a = (p - a)_0 e^-t: p = 0 where e^2t = (p - a)_0 / -(p + a)_0
     expected = 0.5 * np.log((1.0 - a) ** 2 / balance)
     assert begin[0] == pytest.approx(expected, rel=1e-10)
@@ -373,7 +378,7 @@ def test_a_neuron_that_shrinks_and_is_turned_back_is_exact(name):
     span = 600.0 if name != "ordinary" else 1.0
     log = empty_log()
     for forces, pull, time in ((down, 1.0, span), (up, -0.5, 2.0 * span), (up, -0.5, 50.0)):
-        assert drift(neurons, 0, forces, planes, 0.0, time, log) == time
+        assert drift(neurons, 0, forces, planes, 0.0, time, log, FREE) == time
         exact.move(pull, time)
         agrees(neurons, exact)
     assert log.used[0] == 0
@@ -388,7 +393,7 @@ def test_a_neuron_that_shrinks_by_800_e_folds_turns_its_output_and_grows_again(n
     for time in (500.0, 700.0, 300.0):
         before = Exact(-1, 1.0, 0.0, 0.0, 0.0)
         before.plus, before.minus = exact.plus, exact.minus
-        assert drift(neurons, 0, down, planes, 0.0, time, log) == time
+        assert drift(neurons, 0, down, planes, 0.0, time, log, FREE) == time
         exact.move(1.0, time)
         agrees(neurons, exact)
         if exact.a > 0 > before.a:
@@ -411,7 +416,7 @@ def test_a_neuron_that_shrinks_by_800_e_folds_comes_to_its_plane_on_time(name):
     expected = float(mp.log(-exact.minus / exact.plus) / 2)
     assert 600.0 < expected < 900.0
     for _ in range(3):
-        drift(neurons, 0, down, planes, 0.0, 400.0, log)
+        drift(neurons, 0, down, planes, 0.0, 400.0, log, FREE)
     events = rows_in(log)
     assert events[:, 4].astype(int).tolist() == [BELOW, DIE]
     part = expected % 400.0
@@ -432,7 +437,7 @@ def test_a_neuron_that_passes_a_shared_plane_after_800_e_folds_grows_on_its_othe
     moment = float(mp.log(-exact.minus / exact.plus) / 2)
     spans = (400.0, 500.0, 600.0)
     for span in spans:
-        assert drift(neurons, 0, forces, planes, 0.0, span, log) == span
+        assert drift(neurons, 0, forces, planes, 0.0, span, log, FREE) == span
     exact.move(high, mp.log(-exact.minus / exact.plus) / 2)
     exact.move(low, sum(spans) - moment)
     assert rows_in(log)[:, 4].astype(int).tolist() == [BELOW]
@@ -451,7 +456,7 @@ def test_a_slide_in_space_keeps_the_part_across_its_ray(sign, log_balance):
     for pull, span in ((1.0, 450.0), (-1.0, 300.0), (1.0, 350.0), (-1.0, 700.0)):
         # the plane attracts a neuron with a < 0 from both sides: its own force is positive
         forces = Forces(np.zeros(2), np.array([pull, 1.0 - 2.0 * pull]), 4.0)
-        assert drift(neurons, 0, forces, planes, 0.0, span, log) == span
+        assert drift(neurons, 0, forces, planes, 0.0, span, log, FREE) == span
         exact.move(pull * float(planes.U[0, 0]), span)
         agrees(neurons, exact)
         assert neurons.w[0, 2] == 0.0

@@ -1,10 +1,8 @@
-"""Small systems, a neuron of a class and alone, and the balance that is held, against mpmath."""
+"""A neuron of a class and alone, and the balance that is held, against mpmath."""
 
 import mpmath as mp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernels.flow.scene import S
 from reluflow.engines.flow import tableau
@@ -13,45 +11,10 @@ from reluflow.kernels.flow.transport import (
     class_matrices,
     damped,
     damped_end,
-    eliminate,
     hold,
-    invert,
     slopes,
     slopes_alone,
 )
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 6), st.integers(0, 10**6))
-def test_invert_equals_the_inverse(size, seed):
-    matrix = np.random.default_rng(seed).normal(size=(size, size))
-    inverse = matrix.copy()
-    invert(inverse)
-    bound = 1e-13 * np.linalg.cond(matrix)
-    np.testing.assert_allclose(inverse @ matrix, np.eye(size), rtol=0, atol=max(bound, 1e-12))
-
-
-def test_invert_pivots_where_the_diagonal_vanishes():
-    matrix = np.array([[0.0, 2.0], [4.0, 0.0]])
-    invert(matrix)
-    np.testing.assert_allclose(matrix, [[0.0, 0.25], [0.5, 0.0]])
-
-
-@settings(max_examples=25)
-@given(st.integers(1, 6), st.integers(0, 10**6))
-def test_eliminate_solves_the_system(size, seed):
-    rng = np.random.default_rng(seed)
-    matrix, x = rng.normal(size=(size, size)), rng.normal(size=size)
-    solution = x.copy()
-    eliminate(matrix.copy(), solution)
-    bound = 1e-14 * np.linalg.cond(matrix) * (1.0 + np.abs(solution).max())
-    np.testing.assert_allclose(solution, np.linalg.solve(matrix, x), rtol=0, atol=bound)
-
-
-def test_eliminate_pivots_where_the_diagonal_vanishes():
-    x = np.array([2.0, 4.0])
-    eliminate(np.array([[0.0, 2.0], [4.0, 0.0]]), x)
-    np.testing.assert_allclose(x, [1.0, 1.0])
 
 
 @pytest.mark.parametrize("hidden", [False, True])

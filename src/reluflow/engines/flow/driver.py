@@ -58,6 +58,10 @@ class Ending(NamedTuple):
     reason: str = ""
 
 
+class OutOfTimeError(Exception):
+    """The time that a caller allowed is over in the middle of a phase."""
+
+
 class Flow:
     """One run of the flow, from a state to a stop."""
 
@@ -65,7 +69,8 @@ class Flow:
         self.problem, self.state, self.rtol, self.stops = problem, state, rtol, stops
         self.log = EventLog()
         self.counters = Counters()
-        self.plateau = Plateau(problem, rtol, self.log)
+        self.watch = Stopwatch()
+        self.plateau = Plateau(problem, rtol, self.log, self._pause)
         self.controller = Controller(problem, rtol, self.counters, self.log)
         self.crowd = Crowd(self.controller)
         self.seconds = {"plateau": 0.0, "coupled": 0.0}
@@ -89,7 +94,7 @@ class Flow:
         self, keep: Callable[[State, float], None], tick: Callable[[float, float], None]
     ) -> Ending:
         """Run to a stop or a limit; ``keep(state, log_loss)`` after each phase."""
-        watch = Stopwatch()
+        self.watch = Stopwatch()
         stagnation = Stagnation()
         at = begin_at(self.problem, self.state)
         keep(self.state, at.log_loss)
@@ -103,7 +108,7 @@ class Flow:
             if self.plateau.endless:
                 # what is rest to rounding may be the slow growth of a margin
                 limit = Limit(Status.STATIONARY, 0.0 if self.problem.is_timed else np.inf)
-            ending = self._ending(at, limit, watch.seconds())
+            ending = self._ending(at, limit)
             if ending is not None:
                 return ending
             try:
@@ -111,13 +116,24 @@ class Flow:
             except (StepFailedError, FloatingPointError) as error:
                 self.log.drop()
                 return Ending(Status.FAILED, np.nan, f"the flow could not go on: {error}")
+            except OutOfTimeError:
+                self.log.drop()
+                return self._out_of_time()
             except KeyboardInterrupt:
                 self.log.drop()
                 raise
             at = begin_at(self.problem, self.state)
             keep(self.state, at.log_loss)
 
-    def _ending(self, at: Start, limit: Limit | None, spent: float) -> Ending | None:
+    def _pause(self) -> None:
+        if self.watch.seconds() > self.stops.max_seconds:
+            raise OutOfTimeError
+
+    def _out_of_time(self) -> Ending:
+        reason = f"max_seconds={self.stops.max_seconds:g} is reached"
+        return Ending(Status.BUDGET, np.nan, reason)
+
+    def _ending(self, at: Start, limit: Limit | None) -> Ending | None:
         """Whether the run ends here, and how."""
         stops = self.stops
         if np.isfinite(stops.log_loss) and at.log_loss <= stops.log_loss + self.close:
@@ -126,8 +142,8 @@ class Flow:
             return Ending(Status.T_END)
         if limit is not None and np.isinf(stops.t_end):
             return Ending(limit.status, limit.error)
-        if spent > stops.max_seconds:
-            return Ending(Status.BUDGET, np.nan, f"max_seconds={stops.max_seconds:g} is reached")
+        if self.watch.seconds() > stops.max_seconds:
+            return self._out_of_time()
         if len(self.log) >= stops.max_events:
             return Ending(Status.BUDGET, np.nan, f"max_events={stops.max_events:g} is reached")
         return None

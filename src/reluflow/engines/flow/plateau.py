@@ -10,6 +10,8 @@ With weight decay :math:`\mu` a dormant neuron grows at :math:`|g| - \mu`, and m
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,15 +26,24 @@ from reluflow.engines.flow.tolerances import CLEAR, DORMANT, RESTING, WORTHWHILE
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import Neurons
 from reluflow.kernels.flow.neuron import Log
-from reluflow.kernels.flow.plateau import Forces, any_below, drift_all
+from reluflow.kernels.flow.plateau import PAUSED, THROUGH, Forces, any_below, drift_all
 from reluflow.losses import logsumexp
+
+# products of numbers in one call of compiled code, about: some tenths of a second, in which no
+# signal is seen
+WORK = 1e8
 
 
 class Plateau:
-    """Decides whether a plateau begins here, and walks along it."""
+    """Decides whether a plateau begins here, and walks along it.
 
-    def __init__(self, problem: Problem, rtol: float, log: EventLog) -> None:
-        self.problem, self.rtol, self.log = problem, rtol, log
+    On a long walk ``pause`` is called now and then; it may end it by an exception.
+    """
+
+    def __init__(
+        self, problem: Problem, rtol: float, log: EventLog, pause: Callable[[], None]
+    ) -> None:
+        self.problem, self.rtol, self.log, self.pause = problem, rtol, log, pause
         self.endless = False  # the dormant neurons shrink for ever: the plateau is the limit
         self.log_level = float(np.log(DORMANT * rtol * problem.output_scale))
         self.log_width = float(np.log(problem.net.width))
@@ -148,13 +159,15 @@ class Plateau:
             problem.log_balance_at(state.t), state.still, state.still_sigma,
         )  # fmt: skip
         reached = np.zeros(len(state.a))
-        clock = state.clock
-        for _ in range(64 * len(state.a) + 64):
+        clock, turns = state.clock, 0
+        while turns < 64 * len(state.a) + 64:
             capacity = 256
             while True:
                 rows = Log(np.empty((capacity, 5)), np.zeros(1, np.int64))
                 before, far = state.copy(), reached.copy()
-                stopped = drift_all(neurons, moving, forces, problem.planes, reached, span, rows)
+                stopped = drift_all(
+                    neurons, moving, forces, problem.planes, reached, span, rows, np.array([WORK])
+                )
                 if rows.used[0] <= capacity:
                     break
                 capacity = 2 * int(rows.used[0])
@@ -164,8 +177,12 @@ class Plateau:
                 z[:] = state.w @ problem.planes.U.T
                 z[state.mode >= 2] = 0.0
             log.extend(clock, 1.0, rows.rows[: int(rows.used[0])])
-            if stopped < 0:
+            if stopped == THROUGH:
                 return
+            if stopped == PAUSED:
+                self.pause()
+                continue
+            turns += 1
             state.clock = clock + float(reached[stopped])
             redirect(problem, state, c, stopped, log, came_from=state)
             state.clock = clock

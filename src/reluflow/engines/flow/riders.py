@@ -25,29 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
-from reluflow.engines.flow.clock import panels
+from reluflow.engines.flow import lag, tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start, begin_at
-from reluflow.engines.flow.state import Modes, State
+from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Stretch
 from reluflow.engines.flow.tolerances import BURDEN, EVEN, FAR, GONE, LAG
-from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import ABOVE, SLIDE
-from reluflow.kernels.flow.planes import land, multipliers
+from reluflow.kernels.flow.forces import on_planes, spread
+from reluflow.kernels.flow.layout import ABOVE, SLIDE, Rows
+from reluflow.kernels.flow.planes import land
 from reluflow.kernels.flow.plateau import any_below
 
-MONOMIALS = np.asarray(tableau.START_RADAU_MONOMIALS)
-# derivatives, at the start and the Radau nodes, of the polynomial through values there
-SLOPES = (
-    np.array(
-        [
-            [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
-            for node in tableau.START_RADAU
-        ]
-    )
-    @ MONOMIALS
-)
+Indices = NDArray[np.int64]
 
 
 class Ride(NamedTuple):
@@ -77,12 +66,13 @@ def riders(at: Start, rtol: float, far: float | None = None) -> NDArray[np.bool_
     # in balance, to rounding: those that have grown far beyond what they were out of it
     small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - EVEN)
     small &= rows.free[rows.cid]
-    found = small & on_rays(at)
-    for k in np.unique(rows.cid[small & ~found]).tolist():
-        own = np.flatnonzero(small & ~found & (rows.cid == k))
-        beside = _beside(state, own, _pulls(problem, rows.face[k], at.c[None])[0])
+    found = np.asarray(small & on_rays(at))
+    own = np.flatnonzero(small & ~found)
+    if len(own):
+        pulls = _pulls_on(at, own, at.c[None])
+        beside = _beside(state, own, pulls.g[pulls.which, 0])
         found[own] = np.linalg.norm(beside, axis=1) <= _most(rtol)
-    return np.asarray(found)
+    return found
 
 
 def on_rays(at: Start) -> NDArray[np.bool_]:
@@ -92,10 +82,46 @@ def on_rays(at: Start) -> NDArray[np.bool_]:
     return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
-def _beside(state: State, own: NDArray[np.int64], g: Array) -> Array:
-    """How far (k, d) the directions of the neurons ``own`` are beside their pull."""
+class Pulls(NamedTuple):
+    """Pulls on the classes of some neurons: ``which`` (k,) of these rows each of them is in.
+
+    ``g`` (C, S, d) are the pulls, ``f`` (C, S, P) their multipliers; ``low`` and ``high`` (S, P)
+    those of the planes.
+    """
+
+    rows: Rows
+    which: Indices
+    low: Array
+    high: Array
+    f: Array
+    g: Array
+
+
+def _pulls_on(at: Start, own: Indices, forces: Array) -> Pulls:
+    """The pulls on the neurons ``own`` in forces (S, n)."""
+    kinds, which = np.unique(at.classes.cid[own], return_inverse=True)
+    rows, planes = _chosen(at.classes, kinds), at.problem.planes
+    low, high = on_planes(np.ascontiguousarray(forces), planes)
+    f = spread(low, high, rows)
+    return Pulls(rows, which, low, high, f, f @ planes.U)
+
+
+def _chosen(rows: Rows, kinds: Indices) -> Rows:
+    """Some of the classes."""
+    counts = np.diff(rows.begin)[kinds]
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    slides = np.repeat(rows.begin[kinds] - begin[:-1], counts) + np.arange(begin[-1])
+    return Rows(
+        rows.cid, rows.face[kinds], begin, rows.plane[slides], rows.dual[slides],
+        rows.lift[slides], rows.free[kinds], rows.ray[kinds], rows.axis[kinds],
+    )  # fmt: skip
+
+
+def _beside(state: State, own: Indices, g: Array) -> Array:
+    """How far (k, d) the directions of the neurons ``own`` are beside their pulls (k, d)."""
     u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
-    return np.asarray(np.sign(state.a[own])[:, None] * u - g / np.linalg.norm(g))
+    heading = g / np.linalg.norm(g, axis=1)[:, None]
+    return np.asarray(np.sign(state.a[own])[:, None] * u - heading)
 
 
 def _most(rtol: float) -> float:
@@ -121,81 +147,56 @@ def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rt
 
     One may come too near the tolerance, a slide of it may end, or it turns to a plane or too fast.
     """
-    problem, was, rows = at.problem, at.state, at.classes
-    forces = np.vstack([at.c, stretch.c])
-    weights = stretch.step * tableau.RADAU_A[-1]
+    problem, was = at.problem, at.state
     end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
     end.still_sigma[ride] = was.still_sigma[ride] - problem.decay * stretch.step
     end.sigma = end.sigma.copy()
-    rays = on_rays(at)
-    for k, straight in {*zip(rows.cid[ride].tolist(), rays[ride].tolist(), strict=True)}:
-        own = np.flatnonzero(ride & (rows.cid == k) & (rays == straight))
-        row, sign = rows.face[k], np.sign(was.a[own])
-        if not all(_holds(problem, row, c) for c in forces):
+    forces, rays = np.vstack([at.c, stretch.c]), on_rays(at)
+    straight, aligned = np.flatnonzero(ride & rays), np.flatnonzero(ride & ~rays)
+    if len(straight):
+        pulls = _pulls_on(at, straight, forces)
+        if not _hold(pulls):
             return Ride(None)
-        pulls = _pulls(problem, row, forces)
-        sizes = np.linalg.norm(was.w[own], axis=1)
-        if straight:
-            along = (weights @ pulls[1:]) @ was.w[own].T / sizes
-            end.sigma[own] += sign * along
-            continue
-        speed = np.linalg.norm(pulls, axis=1)
-        if speed.min() <= 0.0:
+        w, weights = was.w[straight], stretch.step * tableau.RADAU_A[-1]
+        pull = np.einsum("s,csd->cd", weights, pulls.g[:, 1:])[pulls.which]
+        along = np.einsum("kd,kd->k", pull, w) / np.linalg.norm(w, axis=1)
+        end.sigma[straight] += np.sign(was.a[straight]) * along
+    if len(aligned):
+        pulls = _pulls_on(at, aligned, forces)
+        if not _hold(pulls):
             return Ride(None)
-        heading = pulls / speed[:, None]
-        lag = _lag(heading, speed, stretch.step, _beside(was, own, pulls[0]))
-        if lag.size > _most(rtol):
-            return Ride(None, shorter=False)
-        off = max(lag.size, rtol * problem.rate / speed.min())
-        if not _clear(problem, row, heading, sign, 10.0 * off):
-            return Ride(None)
-        end.sigma[own] += weights @ speed[1:] - lag.missed
-        turned = sign[:, None] * (heading[-1] + lag.end)
-        for direction in turned if (row == SLIDE).any() else ():
-            land(direction, row == SLIDE, problem.planes)
-        end.w[own] = turned * (sizes / np.linalg.norm(turned, axis=1))[:, None]
-        if not rows.ray[k]:
-            end.still_sigma[own] = np.nan
+        failed = _follow(at, aligned, pulls, stretch.step, end, rtol)
+        if failed is not None:
+            return failed
     near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
     return Ride(None) if near else Ride(end)
 
 
-class Lag(NamedTuple):
-    """Its largest size in a step, that of each neuron at the end, and what sizes miss by it."""
-
-    size: float
-    end: Array
-    missed: Array
-
-
-def _lag(heading: Array, speed: Array, step: float, beside: Array) -> Lag:
-    """How directions follow the headings (S + 1, d), from ``beside`` (k, d) at the start."""
-    path = _smooth_lag(heading, speed, step)
-    rest, pace = beside - path[0], MONOMIALS @ speed
-    boost = step * float(tableau.RADAU_A[-1] @ speed[1:])
-    # what began beside the path fades near the start: panels shrink towards it
-    tau, share = panels(int(np.clip(np.ceil(np.log2(boost)), 0, 60)))
-    powers = (1.0 - tau)[:, None] ** np.arange(len(pace))
-    turned = step * (1.0 - tau) * (powers @ (pace / np.arange(1, len(pace) + 1)))
-    there, weights = powers @ (MONOMIALS @ path), step * np.exp(share) * (powers @ pace)
-    missed = 0.5 * weights @ np.square(there).sum(axis=1)
-    missed = missed + rest @ ((weights * np.exp(-turned)) @ there)
-    missed -= 0.25 * np.expm1(-2.0 * boost) * np.square(rest).sum(axis=1)
-    size = max(np.linalg.norm(part, axis=1).max() for part in (path, beside))
-    return Lag(float(size), path[-1] + np.exp(-boost) * rest, missed)
-
-
-def _smooth_lag(heading: Array, speed: Array, step: float) -> Array:
-    """A lag (S + 1, d) at the start and the nodes that nothing fades from.
-
-    In a short step it begins with zero and is that of Radau collocation; in a long one it is the
-    polynomial that obeys the equation at the start, too.
-    """
-    slopes, A = SLOPES @ heading / step, tableau.RADAU_A
-    if step * speed.max() > 1.0:
-        return np.asarray(np.linalg.solve(SLOPES / step + np.diag(speed), -slopes))
-    nodes = np.linalg.solve(np.eye(len(A)) + step * A * speed[1:], -step * A @ slopes[1:])
-    return np.vstack([np.zeros_like(slopes[:1]), nodes])
+def _follow(
+    at: Start, own: Indices, pulls: Pulls, step: float, end: State, rtol: float
+) -> Ride | None:
+    """Carry aligned riders to ``end``; how they failed to ride, or None."""
+    problem, was = at.problem, at.state
+    rows, which, sign = pulls.rows, pulls.which, np.sign(was.a[own])
+    speed = np.linalg.norm(pulls.g, axis=2)
+    if speed.min() <= 0.0:
+        return Ride(None)
+    heading = pulls.g / speed[:, :, None]
+    lags = lag.follow(heading, speed, step, _beside(was, own, pulls.g[which, 0]), which)
+    if lags.size.max() > _most(rtol):
+        return Ride(None, shorter=False)
+    off = np.maximum(lags.size, rtol * problem.rate / speed.min(axis=1))
+    if not _clear(problem, pulls, heading, sign, 10.0 * off):
+        return Ride(None)
+    grown = step * (speed[:, 1:] @ tableau.RADAU_A[-1])
+    end.sigma[own] += grown[which] - lags.missed
+    turned = sign[:, None] * (heading[which, -1] + lags.end)
+    for k in np.flatnonzero((rows.face == SLIDE).any(axis=1)[which]).tolist():
+        land(turned[k], rows.face[which[k]] == SLIDE, problem.planes)
+    sizes = np.linalg.norm(was.w[own], axis=1) / np.linalg.norm(turned, axis=1)
+    end.w[own] = turned * sizes[:, None]
+    end.still_sigma[own[~rows.ray[which]]] = np.nan
+    return None
 
 
 def lasting(at: Start, rtol: float) -> Start:
@@ -205,45 +206,38 @@ def lasting(at: Start, rtol: float) -> Start:
     """
     problem, state, rows = at.problem, at.state, at.classes
     fading = riders(at, rtol, GONE)
-    if not fading.any():
+    own = np.flatnonzero(fading)
+    if not len(own):
         return at
-    for k in np.unique(rows.cid[fading]).tolist():
-        own = np.flatnonzero(fading & (rows.cid == k))
-        g, w = _pulls(problem, rows.face[k], at.c[None])[0], state.w[own]
-        growth = np.sign(state.a[own]) * (w @ g) / np.linalg.norm(w, axis=1)
-        fading[own] = growth - problem.decay < -rtol * problem.rate
+    pulls, w = _pulls_on(at, own, at.c[None]), state.w[own]
+    growth = np.einsum("kd,kd->k", w, pulls.g[pulls.which, 0]) / np.linalg.norm(w, axis=1)
+    fading[own] = np.sign(state.a[own]) * growth - problem.decay < -rtol * problem.rate
     alone = fading[rows.cid >= 0].all()
     return at if alone or not fading.any() else begin_at(problem, without(state, fading))
 
 
-def _pulls(problem: Problem, row: Modes, forces: Array) -> Array:
-    """Pulls (S, d) on a neuron of this row in forces (S, n)."""
-    planes = problem.planes
-    low, high = on_planes(np.ascontiguousarray(forces), planes)
-    return np.array(
-        [multipliers(low[k], high[k], row, planes.gram) @ planes.U for k in range(len(low))]
-    )
+def _hold(pulls: Pulls) -> bool:
+    """Whether neurons that slide go on to do so: weights in [0, 1]."""
+    slides = (pulls.rows.face == SLIDE)[:, None]
+    below, above = np.minimum(pulls.low, pulls.high), np.maximum(pulls.low, pulls.high)
+    return not (slides & ((pulls.f < below) | (pulls.f > above))).any()
 
 
-def _holds(problem: Problem, row: Modes, c: Array) -> bool:
-    """Whether a neuron that slides goes on to do so in forces ``c``: weights in [0, 1]."""
-    slides = row == SLIDE
-    if not slides.any():
-        return True
-    low, high = (pair[0] for pair in on_planes(c[None], problem.planes))
-    f = multipliers(low, high, row, problem.planes.gram)[slides]
-    ends = np.sort([low[slides], high[slides]], axis=0)
-    return bool((f >= ends[0]).all() and (f <= ends[1]).all())
-
-
-def _clear(problem: Problem, row: Modes, heading: Array, sign: Array, off: float) -> bool:
+def _clear(problem: Problem, pulls: Pulls, heading: Array, sign: Array, off: Array) -> bool:
     """Whether neurons of these signs stay on their sides of planes, as far as ``off`` the headings.
 
-    These (S + 1, d) are at the start and the nodes; Bernstein coefficients enclose them on the way.
+    These (C, S + 1, d) are at the start and the nodes; Bernstein coefficients enclose them on the
+    way.
     """
-    z = tableau.TABLES.force @ (heading @ problem.planes.U[row != SLIDE].T)
-    side = np.where(row[row != SLIDE] == ABOVE, 1.0, -1.0)
-    return all(bool((s * side * z > off).all()) for s in np.unique(sign))
+    face = pulls.rows.face
+    side = np.where(face == ABOVE, 1.0, -1.0)[:, None]
+    z = side * np.einsum("ks,csp->ckp", tableau.TABLES.force, heading @ problem.planes.U.T)
+    for s in np.unique(sign):
+        kinds = np.unique(pulls.which[sign == s])
+        clear = s * z[kinds] > off[kinds, None, None]
+        if not (clear | (face[kinds] == SLIDE)[:, None]).all():
+            return False
+    return True
 
 
 def _level(problem: Problem, rtol: float) -> float:

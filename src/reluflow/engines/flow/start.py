@@ -10,7 +10,6 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
-from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.collocation import System
@@ -107,8 +106,8 @@ class Start:
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
         """Rates and modes of the residual: eigenvalues and eigenvectors of kappa K."""
-        values, vectors = kernel.eigen(self.kernel, self.problem.kappa)
-        return values, vectors
+        values, vectors = np.linalg.eigh(self.problem.kappa * self.kernel)
+        return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
 
 
 def begin_at(problem: Problem, state: State) -> Start:

@@ -202,10 +202,10 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     """
     law = at.problem.law
     stages = tableau.STAGES
-    defect, largest, last = kernel.defects(at.system, solved.c, tableau.RADAU_TO_START)
+    defect, largest = solved.defect, solved.largest
     if largest == 0.0:
         return 0.0, 0.0
-    boost = step * max(at.fastest, last)
+    boost = step * max(at.fastest, solved.fastest)
     error = CALIBRATION * max(LOOSE / rtol, 1.0) ** PROPORTION
     error *= (defect / largest) ** (ORDER / stages)
     error *= min(largest / (law.force_scale * at.problem.longest), 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
+from reluflow.kernels.flow.small import solve_products
 from reluflow.kernels.kernel import kernel
 
 
@@ -62,7 +63,8 @@ def _minimise(base: Array, force: Array, gram: Array, theta: Array, free: NDArra
             for q in range(count):
                 sub[p, q] = gram[index[p], index[q]]
         # solved for theta D: the forces of the planes may differ by twenty orders of magnitude
-        target = rhs / sub[0, 0] if count == 1 else np.linalg.lstsq(sub, rhs)[0]
+        target = rhs
+        solve_products(sub, target)
         for p in range(count):
             target[p] = min(max(target[p] / force[index[p]], -1e300), 1e300)
         share, block = 1.0, -1

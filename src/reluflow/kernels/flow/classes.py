@@ -77,7 +77,8 @@ def rows_of(mode: NDArray[Any], planes: Planes, fixed: NDArray[Any]) -> Rows:
     for k in range(count):
         start, stop = begin[k], begin[k + 1]
         held = np.flatnonzero(face[k] == SLIDE)
-        plane[start:stop] = held
+        for p in range(start, stop):
+            plane[p] = held[p - start]
         if start < stop:
             normal, free[k] = inverse_gram(planes.gram, held)
             for p in range(start, stop):

@@ -15,7 +15,8 @@ from reluflow.checks import Array
 from reluflow.kernels.flow.forces import on_planes, pulls, share_jacobian, shares, speeds, spread
 from reluflow.kernels.flow.forecast import linear_forces, rebent
 from reluflow.kernels.flow.layout import ABOVE, BELOW, Law, Neurons, Planes, Rows, Tables
-from reluflow.kernels.flow.transport import class_matrices, damped, dot3, invert
+from reluflow.kernels.flow.small import invert
+from reluflow.kernels.flow.transport import class_matrices, damped, dot3
 from reluflow.kernels.kernel import kernel
 
 MAX_ITERATIONS = 12
@@ -55,12 +56,19 @@ class Guess(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """Outputs and forces (S, n) at the nodes, and what the forecast missed; 0 iterations: none."""
+    """Outputs and forces (S, n) at the nodes, and what the forecast missed; 0 iterations: none.
+
+    The force polynomial misses the known start value by ``defect``; ``largest`` is the largest
+    force, both times the lengths of the points; ``fastest`` is the largest ``|g|`` at the end.
+    """
 
     iterations: int
     h: Array
     c: Array
     bend: Array
+    defect: float
+    largest: float
+    fastest: float
 
 
 @kernel
@@ -151,13 +159,6 @@ def settled(size: float, previous: float, goal: float, rounding: float) -> bool:
 
 
 @kernel
-def eigen(kernel: Array, kappa: float) -> tuple[Array, Array]:
-    """Eigenvalues (never negative) and eigenvectors of kappa times the kernel."""
-    values, vectors = np.linalg.eigh(kappa * kernel)
-    return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
-
-
-@kernel
 def _blocks(values: Array, step: float, A: Array) -> Array:
     """Newton's matrix of each eigenvector, ``(I + H lambda A)^-1``."""
     stages = len(A)
@@ -169,6 +170,26 @@ def _blocks(values: Array, step: float, A: Array) -> Array:
                 blocks[e, k, q] += step * values[e] * A[k, q]
         invert(blocks[e])
     return blocks
+
+
+@kernel
+def defects(system: System, c: Array, to_start: Array) -> tuple[float, float, float]:
+    """Return ``(defect, largest, fastest)`` of forces ``c`` at the nodes; see `Solved`."""
+    c0, planes = system.c, system.planes
+    largest = 0.0
+    defect = 0.0
+    for i in range(len(c0)):
+        top = abs(c0[i])
+        start = 0.0
+        for k in range(len(c)):
+            top = max(top, abs(c[k, i]))
+            start += to_start[k] * c[k, i]
+        largest = max(largest, top * abs(planes.length[i]))
+        defect = max(defect, abs(start - c0[i]) * abs(planes.length[i]))
+    fastest = 0.0
+    if len(system.rows.face):
+        fastest = speeds(c[len(c) - 1], system.rows, planes).max()
+    return defect, largest, fastest
 
 
 @kernel
@@ -214,11 +235,12 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
             change = np.dot(solved, vectors.T)
         c += change
         if settled(size, previous, guess.goal, system.rounding):
-            return Solved(iteration, out, c, c - forecast)
+            defect, largest, fastest = defects(system, c, tables.to_start)
+            return Solved(iteration, out, c, c - forecast, defect, largest, fastest)
         if size > 2.0 * previous and iteration > 2:
             break
         previous = size
-    return Solved(0, out, c, guess.bend)
+    return Solved(0, out, c, guess.bend, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -241,7 +263,8 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
             here = np.full((1, 1), 1.0)
             at, c0 = system.h.reshape(1, n), system.c.reshape(1, n)
             rise = _newton(system, ahead, at, c0, here, rise)
-        forecast[k] = system.h + rise[0]
+        for i in range(n):
+            forecast[k, i] = system.h[i] + rise[0, i]
     h = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
     c = h
     previous = np.inf
@@ -255,11 +278,13 @@ def solve_margin(system: System, step: float, stiff: bool, guess: Guess, tables:
         h += change
         size = np.abs(change).max()
         if settled(size, previous, guess.goal, system.rounding):
-            return Solved(iteration, h, shares(h, y, law), h - forecast)
+            c = shares(h, y, law)
+            defect, largest, fastest = defects(system, c, tables.to_start)
+            return Solved(iteration, h, c, h - forecast, defect, largest, fastest)
         if size > 2.0 * previous and iteration > 2:
             break
         previous = size
-    return Solved(0, h, c, guess.bend)
+    return Solved(0, h, c, guess.bend, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -286,7 +311,9 @@ def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Arra
     for k in range(stages):
         jacobian = share_jacobian(h[k][held], c[k][held], y[held], law)
         block = np.dot(jacobian, own)
-        right[k * count : (k + 1) * count] = np.dot(jacobian, rhs[k][held])
+        own_rhs = np.dot(jacobian, rhs[k][held])
+        for i in range(count):
+            right[k * count + i] = own_rhs[i]
         for q in range(stages):
             f = step * A[k, q]
             for i in range(count):
@@ -299,27 +326,3 @@ def _newton(system: System, step: float, h: Array, c: Array, A: Array, rhs: Arra
     u = np.linalg.solve(matrix, right).reshape(stages, count)
     answer: Array = rhs - step * np.dot(A, np.dot(u, system.kernel[held]))
     return answer
-
-
-@kernel
-def defects(system: System, c: Array, to_start: Array) -> tuple[float, float, float]:
-    """Return ``(defect, largest, fastest)`` of a solved step with forces ``c`` at the nodes.
-
-    The force polynomial misses the known start value by ``defect``; ``largest`` is the largest
-    force, both times the lengths of the points; ``fastest`` the largest ``|g|`` at the end.
-    """
-    c0, planes = system.c, system.planes
-    largest = 0.0
-    defect = 0.0
-    for i in range(len(c0)):
-        top = abs(c0[i])
-        start = 0.0
-        for k in range(len(c)):
-            top = max(top, abs(c[k, i]))
-            start += to_start[k] * c[k, i]
-        largest = max(largest, top * abs(planes.length[i]))
-        defect = max(defect, abs(start - c0[i]) * abs(planes.length[i]))
-    fastest = 0.0
-    if len(system.rows.face):
-        fastest = speeds(c[len(c) - 1], system.rows, planes).max()
-    return defect, largest, fastest

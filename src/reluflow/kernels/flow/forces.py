@@ -129,5 +129,7 @@ def speeds(c: Array, rows: Rows, planes: Planes) -> Array:
     low, high = on_planes(c.reshape(1, len(c)), planes)
     f = spread(low, high, rows)
     g = np.dot(f[:, 0].copy(), planes.U)
-    lengths: Array = np.sqrt((g * g).sum(axis=1))
+    lengths = np.empty(len(g))
+    for k in range(len(g)):
+        lengths[k] = np.sqrt(np.dot(g[k], g[k]))
     return lengths

@@ -21,15 +21,13 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.kernels.flow.box import box_weights
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE, Planes
+from reluflow.kernels.flow.small import DEPENDENT, invert
 from reluflow.kernels.kernel import kernel
 
 # outcomes of a decision: as the rule says; the solution is not unique; planes depend on each other
 PLAIN, TIE, CROSSROADS = 0, 1, 2
 # a weight this near an end of [0, 1] is there: rounding of a small least-squares problem
 EDGE = 1e-12
-# squared distance of a normal from the span of others below which they are dependent: the
-# products of normals have rounding errors of 1e-16, and their errors must not be a pivot
-DEPENDENT = 1e-13
 # pulls that leave a line by less than this are along it: rounding of a projection
 PARALLEL = 1e-12
 
@@ -73,7 +71,8 @@ def inverse_gram(gram: Array, held: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     if count <= 1:
         return own, True
     if independent(gram, held):
-        return np.linalg.inv(own), True
+        invert(own)
+        return own, True
     return np.linalg.pinv(own, 1e-12), False
 
 
@@ -251,7 +250,7 @@ def let_go(
         return False
     if anew[plane] == SLIDE:
         moves = bool((anew != row).any())
-        row[:] = anew
+        _copy(anew, row)
         return moves
     f = multipliers(low, high, alone, gram)
     holds = True
@@ -259,8 +258,14 @@ def let_go(
         if alone[p] == SLIDE:
             bottom, top = min(low[p], high[p]), max(low[p], high[p])
             holds = holds and bottom - far <= f[p] <= top + far
-    row[:] = alone if holds else anew
+    _copy(alone if holds else anew, row)
     return True
+
+
+@kernel
+def _copy(values: NDArray[Any], out: NDArray[Any]) -> None:
+    for p in range(len(out)):
+        out[p] = values[p]
 
 
 @kernel
@@ -317,7 +322,7 @@ def hover(start: Array, base: Array, low: Array, high: Array, U: Array) -> Array
     places = np.empty((LOOKS, len(start)))
     for k in range(LOOKS):
         for _ in range(HOVER):
-            step[:] = base
+            _copy(base, step)
             for p in range(len(U)):
                 z = 0.0
                 for q in range(len(w)):
@@ -326,5 +331,5 @@ def hover(start: Array, base: Array, low: Array, high: Array, U: Array) -> Array
                 for q in range(len(w)):
                     step[q] += f * U[p, q]
             w += step
-        places[k] = w
+        _copy(w, places[k])
     return places

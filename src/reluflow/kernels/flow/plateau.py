@@ -30,6 +30,8 @@ STAGE = 300.0
 ON_PLANE = 1e-13
 # in place of a plane: no event, or the output weight changes sign in a slide
 NONE, TURN = -1, -2
+# in place of a neuron that stopped: all came through, or the work of one call is done
+THROUGH, PAUSED = -1, -2
 
 
 class Forces(NamedTuple):
@@ -41,12 +43,23 @@ class Forces(NamedTuple):
 
 
 @kernel
+def _products(U: Array, v: Array, out: Array) -> None:
+    for p in range(len(U)):
+        out[p] = np.dot(U[p], v)
+
+
+@kernel
 def _pulls(forces: Forces, row: NDArray[Any], planes: Planes, g: Array, push: Array) -> None:
     """The pull ``g`` (d,) in a row and its products (P,) with the planes it does not slide on."""
     f = multipliers(forces.low, forces.high, row, planes.gram)
-    g[:] = np.dot(f, planes.U)
-    push[:] = np.dot(planes.U, g)
-    for p in range(len(row)):
+    size, d = planes.U.shape
+    for q in range(d):
+        g[q] = 0.0
+    for p in range(size):
+        for q in range(d):
+            g[q] += f[p] * planes.U[p, q]
+    _products(planes.U, g, push)
+    for p in range(size):
         # a pull at rounding would switch off a pre-activation that only fades
         if row[p] >= SLIDE or abs(push[p]) <= 4e-16 * forces.noise:
             push[p] = 0.0
@@ -81,24 +94,28 @@ def _next_event(
 
 @kernel
 def drift(
-    neurons: Neurons, j: int, forces: Forces, planes: Planes, begin: float, span: float, log: Log
-) -> float:
+    neurons: Neurons, j: int, forces: Forces, planes: Planes, begin: float, span: float, log: Log,
+    work: Array,
+) -> float:  # fmt: skip
     """Carry neuron j from ``begin`` to ``span`` of the clock, across all its events; it changes.
 
-    Returns the moment at which it stopped at a crossroads; ``span`` if it came through.
+    Returns the moment at which it stopped at a crossroads; ``span`` if it came through. Each event
+    takes from ``work`` (1,); once that is negative it pauses, at the moment that is returned.
     """
     size, d = planes.U.shape
     g, push, across = np.empty(d), np.empty(size), np.empty(d)
     moment, age, repeats, lost = begin, STALE, 0, 1.0
     stopped = False
-    while True:
+    while work[0] >= 0.0:
         neuron = _taken(neurons, j)
         if not is_alive(neuron.row, planes.both):
+            moment = span
             break
         if age >= STALE or (age > 0 and _vague(neuron.row, push, forces)):
             _pulls(forces, neuron.row, planes, g, push)
             age = 0
         if np.sqrt(np.dot(g, g)) <= 1e-15 * forces.noise:
+            moment = span
             break
         _recall(neurons, j, g, across)
         boost = coordinates(neuron, g, across)
@@ -109,7 +126,7 @@ def drift(
         # pre-activations from the weights now and then: carried on their own the two part where a
         # neuron shrinks below its rounding
         if where < 0 or age % FRESH == 0 or lost > 4.0:
-            neuron.z[:] = np.dot(planes.U, neuron.w)
+            _products(planes.U, neuron.w, neuron.z)
             lost = 1.0
         _on_planes(neuron, where)
         _note_flip(neurons, neuron, boost, moment, q, where, log)
@@ -117,10 +134,12 @@ def drift(
         moment += q / boost.speed
         if where == NONE:
             if limit == whole:
+                moment = span
                 break
             # in balance, and nothing across: it shrinks along its pull for ever
             if neurons.sign[j] == 0.0 and not neurons.still[j].any():
                 neurons.sigma[j] -= whole - q
+                moment = span
                 break
             continue
         repeats = repeats + 1 if q == 0.0 else 0
@@ -128,13 +147,14 @@ def drift(
         if not _apply(neuron, where, push, forces, planes, moment, log) or repeats > 2 * size + 2:
             stopped = True
             break
+        work[0] -= size * d
         for p in range(size):
             _replace(g, push, before[p], neuron.row[p], p, forces, planes)
         age = age + 1 if not (before >= SLIDE).any() else STALE
         neurons.still_sigma[j] = np.nan
     if stopped or not _is_ray(neurons.mode[j], planes):
         neurons.still_sigma[j] = np.nan
-    return moment if stopped else span
+    return moment
 
 
 @kernel
@@ -262,8 +282,10 @@ def _rescaled(neuron: Neuron) -> float:
     exponent = np.floor(np.log2(top))
     factor = 2.0**-exponent
     neuron.a[0] *= factor
-    neuron.w[:] *= factor
-    neuron.z[:] *= factor
+    for q in range(len(neuron.w)):
+        neuron.w[q] *= factor
+    for p in range(len(neuron.z)):
+        neuron.z[p] *= factor
     return exponent * 0.6931471805599453
 
 
@@ -286,18 +308,19 @@ def _replace(
 @kernel
 def drift_all(
     neurons: Neurons, moving: NDArray[Any], forces: Forces, planes: Planes, begin: Array,
-    span: float, log: Log,
+    span: float, log: Log, work: Array,
 ) -> int:  # fmt: skip
-    """Carry the ``moving`` neurons from ``begin`` (m,) to ``span``; the first that stops, or -1.
+    """Carry the ``moving`` neurons from ``begin`` (m,) to ``span``; the first that stops, THROUGH,
+    or PAUSED, if no ``work`` (1,) is left.
 
     ``begin`` is the moment each of them has reached.
     """
     for j in range(len(moving)):
         if moving[j] and begin[j] < span:
-            begin[j] = drift(neurons, j, forces, planes, begin[j], span, log)
+            begin[j] = drift(neurons, j, forces, planes, begin[j], span, log, work)
             if begin[j] < span:
-                return j
-    return -1
+                return j if work[0] >= 0.0 else PAUSED
+    return THROUGH
 
 
 @kernel

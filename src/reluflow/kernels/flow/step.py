@@ -92,7 +92,8 @@ def begin(
     """
     fixed = np.zeros(len(a), np.bool_)
     if law.hidden:
-        fixed[:] = a == 0.0
+        for j in range(len(a)):
+            fixed[j] = a[j] == 0.0
     else:
         rescale(a, w, sigma)
         for j in range(len(a)):  # a neuron whose weights are all zero never moves
@@ -105,7 +106,10 @@ def begin(
     c = forces(h.reshape(1, len(h)), planes, law)[0]
     moving = speeds(c, rows, planes)
     factor = law.kappa if law.kappa > 0.0 else 1.0
-    stiffness = factor * np.abs(kernel).sum(axis=1).max() + 2.0 * law.decay
+    largest = 0.0  # sum of a row
+    for i in range(len(kernel)):
+        largest = max(largest, np.abs(kernel[i]).sum())
+    stiffness = factor * largest + 2.0 * law.decay
     return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
 
 
@@ -307,8 +311,10 @@ def carry(
     m, size = neurons.z.shape
     stages, hidden = len(c), system.law.hidden
     both = np.empty((stages + 1, c.shape[1]))
-    both[0] = system.c
-    both[1:] = c
+    for i in range(c.shape[1]):
+        both[0, i] = system.c[i]
+        for s in range(stages):
+            both[s + 1, i] = c[s, i]
     low, high = on_planes(both, planes)
     field = _field(system, low, high, step, tables, limits, sure)
     # inside the step the force of the start helps, unless the outputs forget it at once

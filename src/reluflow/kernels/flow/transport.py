@@ -22,42 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
+from reluflow.kernels.flow.small import eliminate, invert
 from reluflow.kernels.kernel import kernel
-
-
-@kernel
-def invert(matrix: Array) -> None:
-    """Invert a small matrix in place (Gauss-Jordan, partial pivoting); nan if it is singular.
-
-    It is where forces overflow: such a step is rejected.
-    """
-    size = matrix.shape[0]
-    work = np.empty((size, 2 * size))
-    for p in range(size):
-        for q in range(size):
-            work[p, q] = matrix[p, q]
-            work[p, size + q] = 1.0 if p == q else 0.0
-    for p in range(size):
-        pivot = p
-        for q in range(p + 1, size):
-            if abs(work[q, p]) > abs(work[pivot, p]):
-                pivot = q
-        if pivot != p:
-            for q in range(2 * size):
-                work[p, q], work[pivot, q] = work[pivot, q], work[p, q]
-        scale = 1.0 / work[p, p] if work[p, p] != 0.0 else np.nan
-        for q in range(2 * size):
-            work[p, q] *= scale
-        for r in range(size):
-            if r != p:
-                factor = work[r, p]
-                if factor != 0.0:
-                    for q in range(2 * size):
-                        work[r, q] -= factor * work[p, q]
-    for p in range(size):
-        for q in range(size):
-            matrix[p, q] = work[p, size + q]
-
 
 # a difference below this share of its terms is rounding
 ROUNDED = 1e-15
@@ -250,35 +216,6 @@ def slopes_alone(
         slope[k] = b[k]
         for r in range(stages):
             slope[k] += step * A[k, r] * gg[k, r] * value[r]
-
-
-@kernel
-def eliminate(matrix: Array, x: Array) -> None:
-    """Solve a small system in place (Gauss, partial pivoting); ``x`` is right side and solution.
-
-    It is nan if the matrix is singular.
-    """
-    size = len(x)
-    for p in range(size):
-        pivot = p
-        for q in range(p + 1, size):
-            if abs(matrix[q, p]) > abs(matrix[pivot, p]):
-                pivot = q
-        if pivot != p:
-            x[p], x[pivot] = x[pivot], x[p]
-            for q in range(p, size):
-                matrix[p, q], matrix[pivot, q] = matrix[pivot, q], matrix[p, q]
-        scale = 1.0 / matrix[p, p] if matrix[p, p] != 0.0 else np.nan
-        for r in range(p + 1, size):
-            factor = matrix[r, p] * scale
-            if factor != 0.0:
-                x[r] -= factor * x[p]
-                for q in range(p + 1, size):
-                    matrix[r, q] -= factor * matrix[p, q]
-    for p in range(size - 1, -1, -1):
-        for q in range(p + 1, size):
-            x[p] -= matrix[p, q] * x[q]
-        x[p] = x[p] / matrix[p, p] if matrix[p, p] != 0.0 else np.nan
 
 
 @kernel

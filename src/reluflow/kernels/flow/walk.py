@@ -121,6 +121,12 @@ def _first_end(
 
 
 @kernel
+def _scale(values: Array, factor: float) -> None:
+    for p in range(len(values)):
+        values[p] *= factor
+
+
+@kernel
 def next_event(
     neuron: Neuron, start: float, pull: Pull, path: Path, tables: Tables, slack: float, log: Log
 ) -> tuple[Event, Passage]:
@@ -134,10 +140,10 @@ def next_event(
     now, speed = np.empty(len(path.nodes)), np.empty((stages + 1, size))
     weights_at(path, start, now)
     combine(now, pull.push, speed[0])
-    speed[0] *= a
+    _scale(speed[0], a)
     for k in range(stages):
         combine(whole.mix[k], pull.push, speed[k + 1])
-        speed[k + 1] *= whole.value[k]
+        _scale(speed[k + 1], whole.value[k])
     left = (1.0 - start) * path.step
     tau, where = first_boundary(neuron.z, neuron.row, speed, left, tables.path, slack)
     event = Event(NOTHING, 1.0, -1)
@@ -146,7 +152,8 @@ def next_event(
     if not path.hidden and neuron.balance < 0.0:
         rise = np.empty(stages + 1)
         rise[0] = np.dot(now, pull.along)
-        rise[1:] = whole.slope
+        for k in range(stages):
+            rise[k + 1] = whole.slope[k]
         moment = start + (1.0 - start) * first_flip(a, rise, left, tables.path)
         if moment <= event.moment:
             moment = moment_of_flip(moment, start, a, pull, path, tables)

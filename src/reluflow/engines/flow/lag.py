@@ -1,0 +1,87 @@
+r"""How directions follow the headings of their pulls, with a lag.
+
+The direction of an aligned neuron is the heading :math:`\hat g` of its pull and a lag p beside it,
+
+.. math:: \dot p = -|g|\,p - \hat g' .
+
+The lag is a smooth solution, by collocation, which neurons of one class share, and what a neuron
+begins beside that, which fades like the exponential of the boost. Arrays over classes begin with C,
+those over neurons with k; S + 1 are the start of a step and its Radau nodes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from reluflow.checks import Array
+from reluflow.engines.flow import tableau
+from reluflow.engines.flow.clock import panels
+
+MONOMIALS = np.asarray(tableau.START_RADAU_MONOMIALS)
+# derivatives, at the start and the Radau nodes, of the polynomial through values there
+SLOPES = (
+    np.array(
+        [
+            [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
+            for node in tableau.START_RADAU
+        ]
+    )
+    @ MONOMIALS
+)
+
+
+class Lag(NamedTuple):
+    """Its largest size (C,) in a step, that of each neuron (k, d) at the end, and what sizes (k,)
+    miss by it.
+    """
+
+    size: Array
+    end: Array
+    missed: Array
+
+
+def follow(
+    heading: Array, speed: Array, step: float, beside: Array, which: NDArray[np.int64]
+) -> Lag:
+    """How neurons of classes ``which`` (k,) follow headings (C, S + 1, d).
+
+    Their pulls have the sizes ``speed`` (C, S + 1); they begin ``beside`` (k, d).
+    """
+    path = smooth(heading, speed, step)
+    rest, pace = beside - path[which, 0], speed @ MONOMIALS.T
+    boost = step * (speed[:, 1:] @ tableau.RADAU_A[-1])
+    shared, beside_it = np.empty(len(path)), np.empty_like(path[:, 0])
+    # what began beside the path fades near the start: panels shrink towards it
+    depth = np.clip(np.ceil(np.log2(boost)), 0, 60).astype(np.int64)
+    for deep in np.unique(depth).tolist():
+        own = np.flatnonzero(depth == deep)
+        tau, share = panels(deep)
+        powers = (1.0 - tau)[:, None] ** np.arange(pace.shape[1])
+        turned = (pace[own] / np.arange(1, pace.shape[1] + 1)) @ powers.T * (step * (1.0 - tau))
+        there = (powers @ MONOMIALS) @ path[own]
+        weights = step * np.exp(share) * (pace[own] @ powers.T)
+        shared[own] = 0.5 * np.einsum("ct,ctd,ctd->c", weights, there, there)
+        beside_it[own] = np.einsum("ct,ctd->cd", weights * np.exp(-turned), there)
+    missed = shared[which] + np.einsum("kd,kd->k", rest, beside_it[which])
+    missed -= 0.25 * np.expm1(-2.0 * boost)[which] * np.square(rest).sum(axis=1)
+    size = np.linalg.norm(path, axis=2).max(axis=1)
+    np.maximum.at(size, which, np.linalg.norm(beside, axis=1))
+    return Lag(size, path[which, -1] + np.exp(-boost)[which, None] * rest, missed)
+
+
+def smooth(heading: Array, speed: Array, step: float) -> Array:
+    """Lags (C, S + 1, d) at the start and the nodes that nothing fades from.
+
+    In a short step it begins with zero and is that of Radau collocation; in a long one it is the
+    polynomial that obeys the equation at the start, too.
+    """
+    slopes, A, path = SLOPES @ heading / step, tableau.RADAU_A, np.zeros_like(heading)
+    long = step * speed.max(axis=1) > 1.0
+    rates = speed[long, :, None] * np.eye(speed.shape[1])
+    path[long] = np.linalg.solve(SLOPES / step + rates, -slopes[long])
+    nodes = np.eye(len(A)) + step * A * speed[~long, None, 1:]
+    path[~long, 1:] = np.linalg.solve(nodes, -step * A @ slopes[~long, 1:])
+    return path
