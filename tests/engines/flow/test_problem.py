@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluflow as rf
-from reluflow.engines.flow.problem import Problem, planes_of
+from reluflow.engines.flow.problem import Problem, planes_of, spectral_norm
 
 
 def rebuilt(normals, owner, length):
@@ -122,3 +122,12 @@ def test_a_scale_of_the_output_layer_alone_enters_the_balance():
     expected = np.log(np.exp(-4.0) - np.exp(-6.0)) - 2.0 * problem.units.hidden * np.log(2.0)
     assert problem.sign[0] == 1.0
     assert problem.log_balance[0] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(600, 520), (520, 600)])
+def test_the_largest_singular_value_of_a_large_matrix_is_that_of_all(shape):
+    rng = np.random.default_rng(0)
+    # alternating signs: the start of the iteration is orthogonal to the largest by hand
+    wave = np.where(np.arange(shape[0]) % 2, 1.0, -1.0)
+    X = rng.normal(size=shape) + 0.2 * np.outer(wave, rng.normal(size=shape[1]))
+    assert spectral_norm(X) == pytest.approx(np.linalg.svd(X, compute_uv=False)[0], rel=1e-10)

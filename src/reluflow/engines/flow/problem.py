@@ -33,6 +33,8 @@ CROWD, CROWD_OF_CLASSES = 200, 100
 CHEAP = 1.0
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
+# matrices with more rows and columns are large
+LARGE = 500
 # coordinates below this share of the terms they are sums of are rounding
 ROUNDED = 2e-15
 
@@ -65,7 +67,7 @@ class Problem:
         self.side = (length > 0.0).astype(np.int8)  # the mode of a neuron that a point pulls
         self.planes = Planes(normals, gram, both, owner, length, self.y, net.slope)
         self.longest = float(np.abs(length).max())
-        self.spectral_norm = float(np.linalg.norm(length[:, None] * normals[owner], 2))
+        self.spectral_norm = spectral_norm(length[:, None] * normals[owner])
         self.is_square = isinstance(loss, Square)
         self.log_unit = 2.0 * self.units.label * float(np.log(2.0)) if self.is_square else 0.0
         self.decay = float(np.ldexp(decay, self.units.time))
@@ -115,6 +117,15 @@ class Problem:
     def log_loss(self, h: Array) -> float:
         """Logarithm of the loss at outputs ``h``, in the units of the data."""
         return float(self.loss.log_value(h, self.y) + self.log_unit)
+
+
+def spectral_norm(X: Array) -> float:
+    """The largest singular value, of a large matrix by Lanczos' method: all of them take n^3."""
+    if min(X.shape) <= LARGE:
+        return float(np.linalg.norm(X, 2))
+    from scipy.sparse.linalg import svds
+
+    return float(svds(X, k=1, v0=np.ones(min(X.shape)), return_singular_vectors=False)[0])
 
 
 def planes_of(X: Array) -> tuple[Array, NDArray[np.int64], Array]:

@@ -10,12 +10,12 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
+from reluflow.kernels.flow.begin import begin, keep_still
 from reluflow.kernels.flow.classes import outputs as node_state
 from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.forces import speeds
 from reluflow.kernels.flow.layout import SLIDE, Neurons, Rows
-from reluflow.kernels.flow.step import begin, keep_still
 
 _NO_VALUES, _NO_VECTORS = np.empty(0), np.empty((0, 0))
 

@@ -134,7 +134,6 @@ def first_boundary(
                 guess = p
     best = 2.0
     where = -1
-    coefficients = np.empty(path.shape[0])
     for turn in range(-1, size):
         p = guess if turn < 0 else turn
         if p < 0 or row[p] >= SLIDE or turn == guess:
@@ -155,6 +154,7 @@ def first_boundary(
         start = z[p]
         if abs(start) <= slack:
             start = 0.0
+        coefficients = np.empty(path.shape[0])
         for k in range(path.shape[0]):
             total = start
             for r in range(nodes):

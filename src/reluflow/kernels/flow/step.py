@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
 from reluflow.kernels.flow.collocation import System, at_points
 from reluflow.kernels.flow.ending import (
     decaying,
@@ -23,15 +22,14 @@ from reluflow.kernels.flow.ending import (
     put_back,
     to_last_node,
 )
-from reluflow.kernels.flow.forces import forces, on_planes, pulls, speeds, spread
-from reluflow.kernels.flow.layout import FLIP, Law, Limits, Path, Planes, Rows, Tables
+from reluflow.kernels.flow.forces import on_planes, pulls, spread
+from reluflow.kernels.flow.layout import FLIP, Limits, Path, Rows, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
 from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import (
     Matrices,
     Method,
-    across_of,
     balance_of,
     class_matrices,
     damped,
@@ -42,24 +40,6 @@ from reluflow.kernels.flow.transport import (
 )
 from reluflow.kernels.flow.walk import walk
 from reluflow.kernels.kernel import kernel
-
-
-class Begun(NamedTuple):
-    """Everything known at the start of a step.
-
-    ``speeds`` (C,) are the ``|g|`` of the classes; ``most`` is the largest sum of sizes in an
-    output, ``stiffness`` bounds the rates of the outputs.
-    """
-
-    rows: Rows
-    z: Array
-    weight: Array
-    h: Array
-    c: Array
-    kernel: Array
-    speeds: Array
-    most: float
-    stiffness: float
 
 
 class Moved(NamedTuple):
@@ -79,59 +59,6 @@ class Moved(NamedTuple):
     leaves: Array
     kinks: Array
     whole: bool
-
-
-@kernel
-def begin(
-    a: Array, w: Array, sigma: Array, mode: NDArray[Any], still: Array, still_sigma: Array,
-    planes: Planes, law: Law,
-) -> Begun:  # fmt: skip
-    """Everything a step knows before it begins. Weights are rescaled in place.
-
-    A neuron that joins a ray has its part across noted in ``still`` there.
-    """
-    fixed = np.zeros(len(a), np.bool_)
-    if law.hidden:
-        for j in range(len(a)):
-            fixed[j] = a[j] == 0.0
-    else:
-        rescale(a, w, sigma)
-        for j in range(len(a)):  # a neuron whose weights are all zero never moves
-            fixed[j] = a[j] == 0.0 and not w[j].any()
-    rows = rows_of(mode, planes, fixed)
-    if not law.hidden:
-        keep_still(w, sigma, still, still_sigma, rows)
-    z, weight, h, most = outputs(a, w, sigma, mode, planes)
-    kernel = tangent_kernel(a, z, weight, rows, planes, law.hidden)
-    c = forces(h.reshape(1, len(h)), planes, law)[0]
-    moving = speeds(c, rows, planes)
-    factor = law.kappa if law.kappa > 0.0 else 1.0
-    largest = 0.0  # sum of a row
-    for i in range(len(kernel)):
-        largest = max(largest, np.abs(kernel[i]).sum())
-    stiffness = factor * largest + 2.0 * law.decay
-    return Begun(rows, z, weight, h, c, kernel, moving, most, stiffness)
-
-
-@kernel
-def keep_still(w: Array, sigma: Array, still: Array, still_sigma: Array, rows: Rows) -> None:
-    """Hold the part of ``w`` across the ray of a class; forget it where there is no ray."""
-    m, d = w.shape
-    for j in range(m):
-        k = rows.cid[j]
-        if k < 0 or not rows.ray[k]:
-            still_sigma[j] = np.nan
-            continue
-        along = np.dot(w[j], rows.axis[k])
-        if np.isnan(still_sigma[j]):
-            still_sigma[j] = sigma[j]
-            confined = rows.begin[k + 1] - rows.begin[k] >= d - 1
-            for q in range(d):
-                part = across_of(w[j, q], along * rows.axis[k, q])
-                still[j, q] = 0.0 if confined else part
-        factor = np.exp(min(still_sigma[j] - sigma[j], 700.0))
-        for q in range(d):
-            w[j, q] = along * rows.axis[k, q] + factor * still[j, q]
 
 
 @kernel
@@ -231,12 +158,26 @@ def _field(
     )
 
 
+class Room(NamedTuple):
+    """Where one neuron after the other is looked at.
+
+    ``slope`` (2, S) are its output weight and the slope of that at the Gauss nodes, ``b`` (S,) the
+    slopes without a change of ``w``; ``speed`` (S + 1, P) and ``rise`` (S + 1,) those of its
+    pre-activations and output weight at the start, too.
+    """
+
+    slope: Array
+    b: Array
+    speed: Array
+    rise: Array
+
+
 @kernel
 def _look(
     system: System, j: int, field: Field, path: Path, tables: Tables, slack: float, log: Log,
-    slope: Array,
+    room: Room,
 ) -> float:  # fmt: skip
-    """When neuron j has its first event; ``slope`` (2, S) gets its output weight and its slope.
+    """When neuron j has its first event; ``room`` gets how it moves.
 
     Until outputs have reacted the force of the start counts: what is met there is met with it, too.
     A change of sign away from all planes has no consequence and is only written down.
@@ -245,7 +186,7 @@ def _look(
     k = system.rows.cid[j]
     stages, size = len(tables.gauss), neurons.z.shape[1]
     a, step = neurons.a[j], path.step
-    b, speed = np.empty(stages), np.empty((stages + 1, size))
+    slope, b, speed, rise = room.slope, room.b, room.speed, room.rise
     for s in range(stages):
         b[s] = dot3(field.f_gauss, k, s, neurons.z, j)
     slopes(a, b, field.matrices, k, field.method, law.hidden, slope)
@@ -264,7 +205,6 @@ def _look(
     tau = min(tau, field.leaves[k])
     if law.hidden or neurons.sign[j] >= 0.0:
         return tau
-    rise = np.empty(stages + 1)
     rise[0] = dot3(field.g, k, np.int64(0), neurons.w, j) - law.decay * a
     for s in range(stages):
         rise[s + 1] = slope[1, s] - law.decay * slope[0, s]
@@ -325,6 +265,8 @@ def carry(
     first, stopped = np.full(m, 2.0), np.full(m, 2.0)
     kinks = np.zeros((stages, 2, size))
     slope, weighs = np.empty((2, stages)), np.zeros(m)
+    speed = np.empty((stages + 1, size))
+    room = Room(slope, np.empty(stages), speed, np.empty(stages + 1))
     firm = Limits(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
         limits.tail,
@@ -344,7 +286,7 @@ def carry(
         slack += limits.tick * abs(neurons.a[j])
         if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
             slack += limits.on_plane * abs(neurons.a[j]) * step * all_forces
-        first[j] = _look(system, j, field, path, tables, slack, log, slope)
+        first[j] = _look(system, j, field, path, tables, slack, log, room)
         if first[j] <= 1.0:
             size_j, after = neurons.weight[j] * full, 1.0 - first[j]
             if size_j < limits.light:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from reluflow.kernels.flow.begin import begin
 from reluflow.kernels.flow.classes import outputs
 from reluflow.kernels.flow.collocation import solve_margin, solve_square
 from reluflow.kernels.flow.forces import on_planes, speeds
 from reluflow.kernels.flow.plateau import any_below
-from reluflow.kernels.flow.step import begin, carry
+from reluflow.kernels.flow.step import carry
 
 EVERY = (begin, carry, outputs, on_planes, speeds, any_below)
 
