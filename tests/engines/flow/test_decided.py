@@ -39,9 +39,12 @@ def test_a_deep_start_ends_where_200_digits_say(key, rtol):
     check(key, rtol)
 
 
-@pytest.mark.parametrize("seed", [6, 9, 13, 17, 18, 25])
+@pytest.mark.parametrize("seed", [6, 9, 13, 17, 18, 25, 80])
 def test_tolerances_agree_where_shrunken_neurons_leave_their_slides(seed):
-    """Some of fifty shrink far below the tolerance along a slide, which then ends."""
+    """Some of fifty shrink far below the tolerance along a slide, which then ends.
+
+    At a slow saddle of seed 80 forces of 1e-9, out of the box for 1e4 units of time, end slides.
+    """
     given = problem("line", seed, 50, -100.0)
     runs = [given.flow(rtol, max_seconds=60.0) for rtol in (1e-6, 1e-9)]
     ends = [run.final.predict(given.grid) for run in runs]

@@ -142,3 +142,18 @@ def test_many_random_problems_end_in_a_confirmed_status(block):
         except Exception as error:
             failures.append(f"{seed}: {type(error).__name__} {error}")
     assert not failures, failures
+
+
+def test_shares_that_are_nothing_cut_no_steps():
+    """Beside one point that has nearly all of the loss the others' shares are exp(-50) and less.
+
+    Slides seemed to end by their ratios, and neurons to meet planes that they move away from.
+    """
+    data, net, loss, _ = random_problem(64)
+    ends = []
+    for rtol in (1e-6, 1e-8):
+        run = rf.flow(data, net, loss=loss, rtol=rtol, stop_log_loss=30.0, max_seconds=60.0)
+        assert run.status == "stop_loss"
+        assert run.stats["steps"] < 100
+        ends.append(run.final.predict(data.X))
+    np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6 * np.abs(ends[1]).max())

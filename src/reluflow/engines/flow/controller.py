@@ -142,7 +142,8 @@ class Controller:
 
         The error of a weight that settles at an end of [0, 1] would release it, and it would slide
         again at once. Outputs are known to the tolerance; a margin of q to q times it, and the
-        shares of a classification loss depend on margins exponentially.
+        shares of a classification loss depend on margins exponentially. Of shares far below the
+        tolerance only ratios are left, which move nothing.
         """
         problem = self.problem
         margin = 0.0 if problem.is_square else -at.log_loss
@@ -150,7 +151,7 @@ class Controller:
         near = max(tolerances.RELEASE * self.rtol, tolerances.RELEASE_FLOOR)
         share = tolerances.CROSSINGS * self.rtol * problem.output_scale / float(np.sqrt(self.crowd))
         light = share / (tolerances.MISSED * problem.longest**2)
-        unit = problem.law.force_scale if problem.is_square else 0.0
+        unit = problem.law.force_scale * (1.0 if problem.is_square else self.rtol)
         return coupled.limits_of(at, near, far, unit, light)
 
     def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:

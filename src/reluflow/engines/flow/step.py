@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import growth, tableau
+from reluflow.engines.flow import growth, tableau, tolerances
 from reluflow.engines.flow.clock import log_elapsed, log_slowness_at
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED, TICKS
@@ -112,7 +112,8 @@ def attempt(
         if not error <= 1.0:  # also where it is not a number
             return Attempt(stretch, None, rows)
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
-        limits_now = Limits(*limits[:5], bound, LATE * bound, tail)
+        unit = _unit(at, step, limits)
+        limits_now = Limits(*limits[:4], unit, bound, LATE * bound, tail)
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
         if step * at.problem.decay > LONG and (moved.first <= 1.0).any():
             return Attempt(stretch._replace(error=UNSETTLED), None, rows)
@@ -130,6 +131,16 @@ def attempt(
         kinks = kinks + relax * gap
         bend, ratio = solved.bend, 1.0
     return Attempt(stretch, moved, rows)
+
+
+def _unit(at: Start, step: float, limits: Limits) -> float:
+    """The force of which a share keeps a slide: times the step it is a boost of one, at most.
+
+    A slide that goes on while its weight is outside misses that boost: near a slow saddle steps are
+    long, and small forces move neurons far. Not below the rounding of forces.
+    """
+    least = tolerances.SLACK_FLOOR * limits.unit / limits.far
+    return min(limits.unit, max(1.0 / (step * at.problem.longest), least))
 
 
 def _solve(

@@ -13,9 +13,10 @@ TICKS = 4.0
 EVENT, EVENT_FLOOR = 0.01, 1e-12
 # a slide ended when its weight was outside [0, 1] by this share of rtol; not below rounding
 RELEASE, RELEASE_FLOOR = 0.05, 1e-11
-# ... if it comes to be outside by this share of rtol: a weight that settles at an end of [0, 1]
-# would be released and caught again. More would be too much: steps near a saddle are long, the
-# slide would go on for as long, and the saddle multiplies what that changes
+# ... if it comes to be outside by this share of rtol, in force and in force times step: a weight
+# that settles at an end of [0, 1] would be released and caught again. More would be too much: steps
+# near a saddle are long, the slide would go on for as long, and the saddle multiplies what that
+# changes
 SLACK, SLACK_FLOOR = 0.05, 1e-11
 # share of the tolerance that all crossings inside a step may use
 CROSSINGS = 0.2

@@ -119,9 +119,12 @@ class Field(NamedTuple):
     """Pulls of a solved step: multipliers, ``g`` and ``U g`` of each class.
 
     At the start and the Radau nodes (S + 1), and at the Gauss nodes (S); and what the collocation
-    of a class needs.
+    of a class needs. ``now`` (C, P) is ``U g`` at the start, also where a stiff step forgets it:
+    outputs react after the share ``tail`` of the step.
     """
 
+    now: Array
+    tail: float
     f: Array
     g: Array
     push: Array
@@ -141,6 +144,7 @@ def _field(
     """The pulls of all classes in the forces of the planes at the start and the Radau nodes."""
     f = spread(low, high, system.rows)
     g, push = pulls(f, system.rows, system.planes.U)
+    now = push[:, 0].copy()
     if limits.tail < 1.0:  # outputs forget the force of the start at once, and so do neurons
         _forget_start(g, tables.to_start)
         _forget_start(push, tables.to_start)
@@ -149,7 +153,9 @@ def _field(
     matrices = class_matrices(g_gauss, method, system.law.hidden)
     leaves = _leaving(f, low, high, system.rows, tables, limits, sure)
     push_gauss = _at_gauss(push, tables.to_gauss)
-    return Field(f, g, push, f_gauss, g_gauss, push_gauss, method, matrices, leaves)
+    return Field(
+        now, limits.tail, f, g, push, f_gauss, g_gauss, push_gauss, method, matrices, leaves
+    )
 
 
 class Room(NamedTuple):
@@ -173,6 +179,7 @@ def _look(
 ) -> float:  # fmt: skip
     """When neuron j has its first event; ``room`` gets how it moves.
 
+    Until outputs have reacted the force of the start counts: what is met there is met with it, too.
     A change of sign away from all planes has no consequence and is only written down.
     """
     neurons, law = system.neurons, system.law
@@ -191,6 +198,10 @@ def _look(
     if law.decay > 0.0:
         decaying(neurons.z[j], speed, field.method, law.decay)
     tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
+    if tau < field.tail and field.tail < 1.0 and law.decay == 0.0:
+        for p in range(size):
+            speed[0, p] = a * field.now[k, p]
+        tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
     tau = min(tau, field.leaves[k])
     if law.hidden or neurons.sign[j] >= 0.0:
         return tau
