@@ -166,15 +166,8 @@ def decide(
         return outcome
     if fresh > 1:
         theta[:] = 0.0
-    base, force = np.zeros(count), np.empty(count)
-    sub = np.empty((count, count))
-    for p in range(count):
-        force[p] = high[held[p]] - low[held[p]]
-        for k in range(size):
-            base[p] += gram[held[p], k] * f[k]
-        for q in range(count):
-            sub[p, q] = gram[held[p], held[q]]
-    box_weights(base, force, sub, theta[:count])
+    held, theta = held[:count], theta[:count]
+    _weigh(held, f, low, high, gram, theta)
     stops = False
     for p in range(count):
         stops = stops or (row[held[p]] != SLIDE and EDGE < theta[p] < 1.0 - EDGE)
@@ -194,6 +187,23 @@ def decide(
             if _direction(a, p, f, low, high, gram) == 0.0:
                 outcome = TIE
     return outcome
+
+
+@kernel
+def _weigh(
+    held: NDArray[Any], f: Array, low: Array, high: Array, gram: Array, theta: Array
+) -> None:
+    """Weights ``theta`` of the planes ``held``; ``f`` are the pulls of all, of these from below."""
+    count = len(held)
+    base, force = np.zeros(count), np.empty(count)
+    sub = np.empty((count, count))
+    for p in range(count):
+        force[p] = high[held[p]] - low[held[p]]
+        for k in range(len(f)):
+            base[p] += gram[held[p], k] * f[k]
+        for q in range(count):
+            sub[p, q] = gram[held[p], held[q]]
+    box_weights(base, force, sub, theta)
 
 
 @kernel

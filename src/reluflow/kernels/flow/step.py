@@ -22,17 +22,14 @@ from reluflow.kernels.flow.ending import (
     put_back,
     to_last_node,
 )
-from reluflow.kernels.flow.forces import on_planes, pulls, spread
-from reluflow.kernels.flow.layout import FLIP, Limits, Path, Rows, Tables
+from reluflow.kernels.flow.field import Field, field_of
+from reluflow.kernels.flow.forces import on_planes
+from reluflow.kernels.flow.layout import FLIP, Limits, Path, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
-from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
+from reluflow.kernels.flow.roots import first_boundary, first_flip
 from reluflow.kernels.flow.transport import (
-    Matrices,
-    Method,
     balance_of,
-    class_matrices,
-    damped,
     damped_end,
     dot2,
     dot3,
@@ -59,103 +56,6 @@ class Moved(NamedTuple):
     leaves: Array
     kinks: Array
     whole: bool
-
-
-@kernel
-def _leaving(
-    f: Array, low: Array, high: Array, rows: Rows, tables: Tables, limits: Limits,
-    sure: NDArray[Any],
-) -> Array:  # fmt: skip
-    """First time (C,) at which a slide of each class ends; 2.0 if none does.
-
-    ``f`` (C, S + 1, P) are the multipliers at the start and the nodes; of a class that is ``sure``
-    to leave it is enough that a weight is outside at all.
-    """
-    knots = len(low)
-    leaves = np.full(len(rows.face), 2.0)
-    share, force = np.empty(knots), np.empty(knots)
-    for k in range(len(leaves)):
-        if not rows.free[k]:
-            continue
-        for q in range(rows.begin[k], rows.begin[k + 1]):
-            p = rows.plane[q]
-            top, unit = 0.0, limits.unit
-            for s in range(knots):
-                share[s] = f[k, s, p] - low[s, p]
-                force[s] = high[s, p] - low[s, p]
-                top = max(top, abs(force[s]))
-                unit = max(unit, abs(f[k, s, p]), abs(low[s, p]))
-            far = limits.near * top if sure[k] else limits.far * max(unit, top)
-            tau, _ = leaves_box(share, force, tables.force, limits.near * top, far)
-            leaves[k] = min(leaves[k], tau)
-    return leaves
-
-
-@kernel
-def _at_gauss(values: Array, to_gauss: Array) -> Array:
-    """Values (C, S, .) at the Gauss nodes of what is known at the start and the Radau nodes."""
-    classes, knots, n = values.shape
-    out = np.zeros((classes, knots - 1, n))
-    for k in range(classes):
-        for s in range(knots - 1):
-            for r in range(knots - 1):
-                for i in range(n):
-                    out[k, s, i] += to_gauss[s, r] * values[k, r + 1, i]
-    return out
-
-
-@kernel
-def _forget_start(values: Array, to_start: Array) -> None:
-    """Values (C, S + 1, .) at the start from those at the Radau nodes."""
-    classes, knots, n = values.shape
-    for k in range(classes):
-        for i in range(n):
-            values[k, 0, i] = 0.0
-            for r in range(knots - 1):
-                values[k, 0, i] += to_start[r] * values[k, r + 1, i]
-
-
-class Field(NamedTuple):
-    """Pulls of a solved step: multipliers, ``g`` and ``U g`` of each class.
-
-    At the start and the Radau nodes (S + 1), and at the Gauss nodes (S); and what the collocation
-    of a class needs. ``now`` (C, P) is ``U g`` at the start, also where a stiff step forgets it:
-    outputs react after the share ``tail`` of the step.
-    """
-
-    now: Array
-    tail: float
-    f: Array
-    g: Array
-    push: Array
-    f_gauss: Array
-    g_gauss: Array
-    push_gauss: Array
-    method: Method
-    matrices: Matrices
-    leaves: Array
-
-
-@kernel
-def _field(
-    system: System, low: Array, high: Array, step: float, tables: Tables, limits: Limits,
-    sure: NDArray[Any],
-) -> Field:  # fmt: skip
-    """The pulls of all classes in the forces of the planes at the start and the Radau nodes."""
-    f = spread(low, high, system.rows)
-    g, push = pulls(f, system.rows, system.planes.U)
-    now = push[:, 0].copy()
-    if limits.tail < 1.0:  # outputs forget the force of the start at once, and so do neurons
-        _forget_start(g, tables.to_start)
-        _forget_start(push, tables.to_start)
-    f_gauss, g_gauss = _at_gauss(f, tables.to_gauss), _at_gauss(g, tables.to_gauss)
-    method = damped(tables.gauss_a, step, system.law.decay)
-    matrices = class_matrices(g_gauss, method, system.law.hidden)
-    leaves = _leaving(f, low, high, system.rows, tables, limits, sure)
-    push_gauss = _at_gauss(push, tables.to_gauss)
-    return Field(
-        now, limits.tail, f, g, push, f_gauss, g_gauss, push_gauss, method, matrices, leaves
-    )
 
 
 class Room(NamedTuple):
@@ -235,6 +135,94 @@ def _matters_since(log: Log, begun: int, path: Path, limits: Limits, size: float
     return 2.0
 
 
+class Ends(NamedTuple):
+    """Neurons on their way to the end of a step: as in `Moved`, kinks by side and plane.
+
+    ``weighs`` (m,) is the weight of a neuron whose events the outputs are told of afterwards.
+    """
+
+    a: Array
+    w: Array
+    mode: NDArray[Any]
+    first: Array
+    stopped: Array
+    weighs: Array
+    kinks: Array
+
+
+@kernel
+def _carry_the_quiet(
+    system: System, field: Field, path: Path, tables: Tables, limits: Limits, log: Log, ends: Ends
+) -> bool:
+    """Carry all neurons without events; whether no event of the others matters too much."""
+    neurons, law, step = system.neurons, system.law, path.step
+    m, size = neurons.z.shape
+    stages = len(tables.gauss)
+    slope, speed = np.empty((2, stages)), np.empty((stages + 1, size))
+    room = Room(slope, np.empty(stages), speed, np.empty(stages + 1))
+    last = last_node(field.g, step, tables, law)
+    keep, weights = damped_end(field.method, tables.gauss_b, law.decay)
+    weights *= step
+    all_forces = np.abs(system.c * system.planes.length).sum()
+    whole = True
+    for j in range(m):
+        k = system.rows.cid[j]
+        if k < 0:
+            continue
+        square = dot2(neurons.w, j, neurons.w, j)
+        full = neurons.a[j] ** 2 + square
+        slack = limits.on_plane * np.sqrt(square if law.hidden else full)
+        slack += limits.tick * abs(neurons.a[j])
+        if law.hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
+            slack += limits.on_plane * abs(neurons.a[j]) * step * all_forces
+        first = _look(system, j, field, path, tables, slack, log, room)
+        ends.first[j] = first
+        if first <= 1.0:
+            size_j, after = neurons.weight[j] * full, 1.0 - first
+            if size_j < limits.light:
+                ends.weighs[j] = neurons.weight[j]
+            elif not (size_j * after**2 < limits.late and after <= limits.tail):
+                whole = False
+            continue
+        if len(last.g):
+            to_last_node(ends.a, ends.w, system, j, last, slope)
+        else:
+            gauss_end(ends.a, ends.w, j, keep, weights, slope, field.g_gauss, k)
+        put_back(ends.a, ends.w, system, j)
+    return whole
+
+
+@kernel
+def _walk_the_others(
+    system: System, path: Path, tables: Tables, limits: Limits, sure: NDArray[Any], log: Log,
+    ends: Ends,
+) -> bool:  # fmt: skip
+    """Carry all neurons with events; whether none of a large one turns out to matter too much."""
+    neurons, whole = system.neurons, True
+    firm = Limits(
+        limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
+        limits.tail,
+    )  # fmt: skip
+    for j in range(len(ends.first)):
+        if ends.first[j] > 1.0:
+            continue
+        balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
+        neuron = Neuron(
+            j, ends.a[j : j + 1], ends.w[j], neurons.z[j].copy(), ends.mode[j], balance,
+            ends.weighs[j],
+        )  # fmt: skip
+        mine = firm if sure[system.rows.cid[j]] else limits
+        begun = log.used[0]
+        ends.stopped[j] = walk(neuron, path, system.planes, tables, mine, log, ends.kinks)
+        if ends.weighs[j] == 0.0 and limits.tail < 1.0:
+            # a large neuron knows better when: outputs may have had time to react after it
+            size_j = neurons.weight[j] * (neurons.a[j] ** 2 + dot2(neurons.w, j, neurons.w, j))
+            earlier = _matters_since(log, begun, path, limits, size_j)
+            ends.first[j] = min(ends.first[j], earlier)
+            whole = whole and earlier > 1.0
+    return whole
+
+
 @kernel
 def carry(
     system: System, c: Array, step: float, tables: Tables, limits: Limits, sure: NDArray[Any],
@@ -247,75 +235,30 @@ def carry(
     shortened, and nobody walks, unless the caller is ``patient``. Slides of classes that are
     ``sure`` (C,) to end, as a longer step has shown, do so as soon as their weight is outside.
     """
-    neurons, rows, planes = system.neurons, system.rows, system.planes
+    neurons, planes, hidden = system.neurons, system.planes, system.law.hidden
     m, size = neurons.z.shape
-    stages, hidden = len(c), system.law.hidden
+    stages = len(c)
     both = np.empty((stages + 1, c.shape[1]))
     for i in range(c.shape[1]):
         both[0, i] = system.c[i]
         for s in range(stages):
             both[s + 1, i] = c[s, i]
     low, high = on_planes(both, planes)
-    field = _field(system, low, high, step, tables, limits, sure)
+    field = field_of(system, low, high, step, tables, limits, sure)
     # inside the step the force of the start helps, unless the outputs forget it at once
     known = 0 if limits.tail == 1.0 else 1
     nodes = tables.nodes[known:].copy()
     path = Path(nodes, denominators(nodes), low[known:].copy(), high[known:].copy(), step, hidden)
-    a1, w1, mode1 = neurons.a.copy(), neurons.w.copy(), neurons.mode.copy()
-    first, stopped = np.full(m, 2.0), np.full(m, 2.0)
-    kinks = np.zeros((stages, 2, size))
-    slope, weighs = np.empty((2, stages)), np.zeros(m)
-    speed = np.empty((stages + 1, size))
-    room = Room(slope, np.empty(stages), speed, np.empty(stages + 1))
-    firm = Limits(
-        limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
-        limits.tail,
+    ends = Ends(
+        neurons.a.copy(), neurons.w.copy(), neurons.mode.copy(), np.full(m, 2.0), np.full(m, 2.0),
+        np.zeros(m), np.zeros((stages, 2, size)),
     )  # fmt: skip
-    last = last_node(field.g, step, tables, system.law)
-    keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
-    weights *= step
-    all_forces = np.abs(system.c * planes.length).sum()
-    whole = True
-    for j in range(m):
-        k = rows.cid[j]
-        if k < 0:
-            continue
-        square = dot2(neurons.w, j, neurons.w, j)
-        full = neurons.a[j] ** 2 + square
-        slack = limits.on_plane * np.sqrt(square if hidden else full)
-        slack += limits.tick * abs(neurons.a[j])
-        if hidden:  # a neuron held at the origin moves by the rounding of forces that cancel
-            slack += limits.on_plane * abs(neurons.a[j]) * step * all_forces
-        first[j] = _look(system, j, field, path, tables, slack, log, room)
-        if first[j] <= 1.0:
-            size_j, after = neurons.weight[j] * full, 1.0 - first[j]
-            if size_j < limits.light:
-                weighs[j] = neurons.weight[j]
-            elif not (size_j * after**2 < limits.late and after <= limits.tail):
-                whole = False
-            continue
-        if len(last.g):
-            to_last_node(a1, w1, system, j, last, slope)
-        else:
-            gauss_end(a1, w1, j, keep, weights, slope, field.g_gauss, k)
-        put_back(a1, w1, system, j)
+    whole = _carry_the_quiet(system, field, path, tables, limits, log, ends)
     if whole or patient:
-        for j in range(m):
-            if first[j] > 1.0:
-                continue
-            balance = balance_of(neurons.sign[j], neurons.log_balance[j], neurons.sigma[j])
-            neuron = Neuron(
-                j, a1[j : j + 1], w1[j], neurons.z[j].copy(), mode1[j], balance, weighs[j]
-            )  # fmt: skip
-            mine = firm if sure[rows.cid[j]] else limits
-            begun = log.used[0]
-            stopped[j] = walk(neuron, path, planes, tables, mine, log, kinks)
-            if weighs[j] == 0.0 and limits.tail < 1.0:
-                # a large neuron knows better when: outputs may have had time to react after it
-                size_j = neurons.weight[j] * (neurons.a[j] ** 2 + dot2(neurons.w, j, neurons.w, j))
-                earlier = _matters_since(log, begun, path, limits, size_j)
-                first[j] = min(first[j], earlier)
-                whole = whole and earlier > 1.0
-    kinked = at_points(kinks, planes)
+        harmless = _walk_the_others(system, path, tables, limits, sure, log, ends)
+        whole = whole and harmless
+    kinked = at_points(ends.kinks, planes)
     fade(kinked, system.law.decay * step * tables.radau)
-    return Moved(a1, w1, mode1, first, stopped, field.leaves, kinked, whole)
+    return Moved(
+        ends.a, ends.w, ends.mode, ends.first, ends.stopped, field.leaves, kinked, whole
+    )  # fmt: skip
