@@ -26,7 +26,7 @@ from reluflow.kernels.flow.forces import on_planes, pulls, spread
 from reluflow.kernels.flow.layout import FLIP, Limits, Path, Rows, Tables
 from reluflow.kernels.flow.neuron import Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
-from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
+from reluflow.kernels.flow.roots import bound_outside, first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import (
     Matrices,
     Method,
@@ -85,7 +85,10 @@ def _leaving(
                 force[s] = high[s, p] - low[s, p]
                 top = max(top, abs(force[s]))
                 unit = max(unit, abs(f[k, s, p]), abs(low[s, p]))
-            far = limits.near * top if sure[k] else limits.far * max(unit, top)
+            far = limits.near * top
+            if not sure[k]:
+                far = limits.far * max(unit, top)
+                far = bound_outside(share, force, tables.radau_a[-1], far, limits.most)
             tau, _ = leaves_box(share, force, tables.force, limits.near * top, far)
             leaves[k] = min(leaves[k], tau)
     return leaves
@@ -269,7 +272,7 @@ def carry(
     room = Room(slope, np.empty(stages), speed, np.empty(stages + 1))
     firm = Limits(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
-        limits.tail,
+        limits.tail, limits.most,
     )  # fmt: skip
     last = last_node(field.g, step, tables, system.law)
     keep, weights = damped_end(field.method, tables.gauss_b, system.law.decay)
