@@ -15,6 +15,7 @@ from reluflow.kernels.flow.roots import (
     BOUND,
     NEVER,
     SPREAD,
+    bound_outside,
     exit_boost,
     first_boundary,
     first_exit,
@@ -202,6 +203,22 @@ def test_a_weight_that_settles_at_an_end_of_the_box_stays_there():
     tau, up = leaves_box(share, force, tableau.FORCE_BERNSTEIN, 1e-4, 1e-3)
     assert tau == pytest.approx(0.05)
     assert up
+
+
+@pytest.mark.parametrize("force", [-2.0, 2.0])
+@pytest.mark.parametrize("power", [1, 2, 3])
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_a_weight_may_be_outside_by_less_if_it_is_for_long(force, power, end):
+    """Outside by 1e-7 t^k: the mean is 1e-7 / (k + 1), whichever end it leaves by."""
+    nodes, weights = tableau.START_RADAU, tableau.RADAU_A[-1]
+    out = (1e-7 if end else -1e-7) * np.sign(force) * nodes**power
+    forces = np.full(5, force)
+    mean = 1e-7 / (power + 1)
+    for most, wanted in ((0.99 * mean, 0.99 * mean), (1.01 * mean, 1e-6)):
+        found = bound_outside(end * forces + out, forces, weights, 1e-6, most)
+        assert found == pytest.approx(wanted)
+    assert bound_outside(end * forces - out, forces, weights, 1e-6, 1e-12) == 1e-6
+    assert bound_outside(end * forces + out[::-1], forces, weights, 1e-6, 1e-12) == 1e-6
 
 
 # ---------------------------------------------------------------------- constant pulls

@@ -112,8 +112,8 @@ def attempt(
         if not error <= 1.0:  # also where it is not a number
             return Attempt(stretch, None, rows)
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
-        unit = _unit(at, step, limits)
-        limits_now = Limits(*limits[:4], unit, bound, LATE * bound, tail)
+        most = _most(at, step, limits)
+        limits_now = Limits(*limits[:5], bound, LATE * bound, tail, most)
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
         if step * at.problem.decay > LONG and (moved.first <= 1.0).any():
             return Attempt(stretch._replace(error=UNSETTLED), None, rows)
@@ -133,14 +133,16 @@ def attempt(
     return Attempt(stretch, moved, rows)
 
 
-def _unit(at: Start, step: float, limits: Limits) -> float:
-    """The force of which a share keeps a slide: times the step it is a boost of one, at most.
+def _most(at: Start, step: float, limits: Limits) -> float:
+    """The mean force outside [0, 1] that a slide may miss in a step; see `Limits`.
 
-    A slide that goes on while its weight is outside misses that boost: near a slow saddle steps are
-    long, and small forces move neurons far. Not below the rounding of forces.
+    A slide that goes on misses its boost: near a slow saddle steps are long, and small forces move
+    neurons far. Not below the rounding of forces. Shares of the other losses are not known so well.
     """
-    least = tolerances.SLACK_FLOOR * limits.unit / limits.far
-    return min(limits.unit, max(1.0 / (step * at.problem.longest), least))
+    if not at.problem.is_square:
+        return np.inf
+    least = tolerances.SLACK_FLOOR * limits.unit
+    return max(limits.far / (step * at.problem.longest), least)
 
 
 def _solve(
@@ -226,7 +228,7 @@ def outputs(at: Start, c: Array, step: float) -> Array:
 
 def limits_of(at: Start, near: float, far: float, unit: float, light: float) -> Limits:
     """The limits of a step: ends of slides, and the size of light neurons at boost one."""
-    return Limits(ON_PLANE, tick_of(at), near, far, unit, light, LATE * light, 1.0)
+    return Limits(ON_PLANE, tick_of(at), near, far, unit, light, LATE * light, 1.0, np.inf)
 
 
 def tick_of(at: Start) -> float:

@@ -11,7 +11,7 @@ from reluflow.checks import Array
 from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.forces import pulls, spread
 from reluflow.kernels.flow.layout import Limits, Rows, Tables
-from reluflow.kernels.flow.roots import leaves_box
+from reluflow.kernels.flow.roots import bound_outside, leaves_box
 from reluflow.kernels.flow.transport import Matrices, Method, class_matrices, damped
 from reluflow.kernels.kernel import kernel
 
@@ -40,7 +40,10 @@ def _leaving(
                 force[s] = high[s, p] - low[s, p]
                 top = max(top, abs(force[s]))
                 unit = max(unit, abs(f[k, s, p]), abs(low[s, p]))
-            far = limits.near * top if sure[k] else limits.far * max(unit, top)
+            far = limits.near * top
+            if not sure[k]:
+                far = limits.far * max(unit, top)
+                far = bound_outside(share, force, tables.radau_a[-1], far, limits.most)
             tau, _ = leaves_box(share, force, tables.force, limits.near * top, far)
             leaves[k] = min(leaves[k], tau)
     return leaves

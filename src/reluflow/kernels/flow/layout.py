@@ -124,7 +124,8 @@ class Limits(NamedTuple):
     times its output weight, what a neuron moves while the clock ticks once, if that is not trained:
     then it comes to the origin, where its size is no measure. The weight of a slide
     has left [0, 1] if it comes to be outside by ``far``, and did so when it was outside by ``near``
-    (shares of the forces, at least of ``unit``). Neurons whose size times the square of the boost
+    (shares of the forces, at least of ``unit``), or by less if the mean of what it is outside by is
+    more than ``most``, a force. Neurons whose size times the square of the boost
     is below ``light`` may have events inside a step; the same for the share of the step after their
     first event and ``late``, if that share is at most ``tail``.
     """
@@ -137,3 +138,4 @@ class Limits(NamedTuple):
     light: float
     late: float
     tail: float
+    most: float

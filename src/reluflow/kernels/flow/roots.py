@@ -203,6 +203,23 @@ def leaves_box(
 
 
 @kernel
+def bound_outside(share: Array, force: Array, weights: Array, far: float, most: float) -> float:
+    """How far a weight may be outside: ``far``, or ``most`` where it grows to a mean above that.
+
+    What falls again is the error of forces that fade. ``weights`` are those of a quadrature over
+    the nodes but for the first; see `leaves_box`.
+    """
+    side = 1.0 if force[0] > 0.0 else -1.0
+    mean, out = 0.0, 0.0
+    for k in range(1, len(share)):
+        before, out = out, max(-side * share[k], side * (share[k] - force[k]), 0.0)
+        if out < before:
+            return far
+        mean += weights[k - 1] * out
+    return min(far, most) if mean > most else far
+
+
+@kernel
 def exit_boost(z: float, across: float, xi: float, plus: float, sign: float) -> float:
     r"""Smallest boost ``q > 0`` at which a pre-activation leaves the side ``sign``; NEVER if none.
 

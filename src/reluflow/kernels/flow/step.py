@@ -201,7 +201,7 @@ def _walk_the_others(
     neurons, whole = system.neurons, True
     firm = Limits(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
-        limits.tail,
+        limits.tail, limits.most,
     )  # fmt: skip
     for j in range(len(ends.first)):
         if ends.first[j] > 1.0:

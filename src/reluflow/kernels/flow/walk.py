@@ -38,7 +38,7 @@ from reluflow.kernels.flow.passage import (
     weights_at,
 )
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land
-from reluflow.kernels.flow.roots import first_boundary, first_flip, leaves_box
+from reluflow.kernels.flow.roots import bound_outside, first_boundary, first_flip, leaves_box
 from reluflow.kernels.flow.transport import hold
 from reluflow.kernels.kernel import kernel
 
@@ -113,6 +113,8 @@ def _first_end(
                 unit = max(unit, abs(rho[r, p]), abs(low))
             top = max(top, abs(force[k]))
         near, far = limits.near * top, limits.far * max(unit, top)
+        most = limits.most / max(1.0 - start, 1e-300)
+        far = bound_outside(share, force, tables.radau_a[-1], far, most)
         tau, up = leaves_box(share, force, tables.force, near, far)
         moment = start + tau * (1.0 - start)
         if tau <= 1.0 and moment < first.moment:
