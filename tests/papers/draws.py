@@ -25,7 +25,7 @@ import numpy as np
 
 import reluflow as rf
 from reluflow import theory
-from reluflow.papers.highdim.draws import assigned_start, positive_start
+from reluflow.papers.highdim.draws import Problem, deal, step_size
 from reluflow.theory import Verdict
 
 COUNT, LIMIT_S = 300, 120.0
@@ -159,17 +159,22 @@ def highdim(rng):
     n = int(rng.integers(2, 13))
     kind = ("one", "two", "many")[int(rng.integers(3))]
     constant = float(rng.uniform(2.0, 4.0))
-    d = int(n**2 * 10 ** (rng.uniform(3.0, 3.6) if rng.random() < 0.3 else rng.uniform(3.6, 6.0)))
+    spread = float(np.exp(rng.uniform(0.0, np.log(10.0))))  # of labels
+    # |G - I d|/d is about 2 sqrt(n/d), and A2 asks for delta sqrt(n) y_max/y_min below 1/4
+    surrogate = rng.uniform(0.15, 0.3) if rng.random() < 0.3 else 10.0 ** rng.uniform(-2.0, -0.8)
+    d = max(n + 1, int((2.0 * n * spread / surrogate) ** 2))
+    part = 0.25 if rng.random() < 0.3 else rng.uniform(0.0, 0.25)  # of the first kick
     width = width_of(rng, 3)
-    signs = np.where(np.arange(width) % 2 == 0, 1.0, -1.0)
+    signs = {"one": [1.0], "two": [1.0, -1.0], "many": np.where(np.arange(width) % 2, -1.0, 1.0)}
+    positive = int(rng.integers(1, n)) if kind == "one" else None
 
     def problem(seed):
-        if kind == "one":
-            positive = int(rng.integers(1, n)) if n > 1 else 1
-            return positive_start(n, d, constant=constant, n_positive=positive, seed=seed)
-        if kind == "two":
-            return positive_start(n, d, constant=constant, signs=(1, -1), seed=seed)
-        return assigned_start(n, d, signs, eps=min(0.1, 0.5 / width), constant=constant, seed=seed)
+        data = rf.datasets.bartlett(n, d, n_positive=positive, y_range=(1.0, spread), seed=seed)
+        s = np.asarray(signs[kind])
+        owners = deal(data.y, s) if kind == "many" else None
+        eps = min(0.1, 0.5 / width) if kind == "many" else part / constant
+        net = rf.networks.by_preactivations(data, eps * np.abs(data.y).min(), s, assignment=owners)
+        return Problem(data, net, step_size(data, constant))
 
     def make():
         return (problem(int(rng.integers(2**31))),)

@@ -262,6 +262,7 @@ several(
     step=lambda: descended(*high(), lr=1e-9),
     one=lambda: high(signs=(1, -1)),
     start=lambda: high(eps=10.0),
+    start_at_8=lambda: high(eps=0.05),
     few=lambda: dealt(4),
     law=lambda: high(d=40),
     several_d=high,

@@ -91,6 +91,12 @@ def start(case: HighDim) -> Finding:
     return at_most(float(case.P0.max()) * case.C / float(case.size.min()), SMALL_START)
 
 
+@paper.condition("start at 8", "the start is small for a step of 1/(8 l1) too", needs=["A1"])
+def start_at_eight(case: HighDim) -> Finding:
+    """In units of ``y_min/8``, the kick of the shortest step of the law."""
+    return at_most(float(case.P0.max()) * LARGEST_C / float(case.size.min()), SMALL_START)
+
+
 @paper.condition("assigned", "a start for Theorem 5: owners, neither too small nor too large")
 def assigned(case: HighDim) -> Finding:
     """Section 3.5: pre-activations above the cross terms and far below the labels."""

@@ -303,16 +303,6 @@ class HighDim(Case):
             raise Unresolved("the minimum-norm solution is not certified")
         return float(np.linalg.norm(moved - star.W[0]))
 
-    def kick(self, k: int) -> float:
-        r"""Leading order of the distance: the first kick of points of the other sign.
-
-        :math:`\sqrt{\sum (\eta l_1(|y_i| + \varepsilon_i) - \varepsilon_i)^2/l_1}` over them.
-        """
-        other = ~self.own[k]
-        eps, size = self.P0[k, other], self.size[other]
-        parts = self.eta * self.l1 * (size + eps) - eps
-        return float(np.sqrt((parts**2).sum() / self.l1))
-
     def run_of(self, problem: Problem) -> Trajectory:
         """Another problem, trained to its limit."""
         run = self.subject.descend(

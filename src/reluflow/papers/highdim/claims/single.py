@@ -8,9 +8,10 @@ from reluflow.papers.highdim import minimum
 from reluflow.papers.highdim.case import HighDim
 from reluflow.papers.highdim.claims import THEOREM, concluded, one_step
 from reluflow.papers.highdim.gram import Pattern, residual
+from reluflow.papers.highdim.law import kick, kick_error
 from reluflow.papers.highdim.lemmas import invariant
 from reluflow.papers.highdim.paper import paper
-from reluflow.theory.verdicts import Finding, at_least, at_most, together
+from reluflow.theory.verdicts import Finding, at_least, at_most, together, undecided
 
 ENUMERATED = 10  # negatives up to which all sets of tight points are tried
 PROGRAMMED = 200  # points up to which a second solver is asked
@@ -152,6 +153,7 @@ def two_sided(case: HighDim, k: int) -> Finding:
     """At least 0.7 y_min and at most 1.1 y_max in units of ``sqrt(n_off/l1)/C``.
 
     A start of pre-activations eps lowers the kick of y by ``(C - 1) eps`` and raises it by eps.
+    Products of points move the distance by at most `kick_error`: within that nothing fails.
     """
     off = int((~case.own[k]).sum())
     if off == 0:
@@ -161,6 +163,10 @@ def two_sided(case: HighDim, k: int) -> Finding:
     eps, least, most = float(case.P0[k].max()), float(case.size.min()), float(case.size.max())
     floor = 0.7 * (least - (case.C - 1.0) * eps)
     ceiling = 1.1 * (most + eps)
+    reach = float(case.C * kick_error(case, k) / np.sqrt(off / case.l1))
+    if 0.0 < max(floor - scaled, scaled - ceiling) <= reach:
+        note = f"products of points may move it by {reach:.3g}; a higher dimension would decide"
+        return undecided(scaled, floor, f"ceiling {ceiling:.4g}; {note}")
     return together(
         at_least(scaled, floor, note=f"ceiling {ceiling:.4g}"),
         at_most(scaled, ceiling, note=f"floor {floor:.4g}"),
@@ -185,7 +191,7 @@ def hd16(case: HighDim) -> Finding:
     regime=["A2"],
 )
 def hd17(case: HighDim) -> Finding:
-    """The law is the first kick; corrections are of order ``C |G - l1 I|/l1``."""
-    ratio = case.distance(0) / case.kick(0)
-    band = case.C * case.delta + 0.02
+    """The law is the first kick; `kick_error` bounds what products of points add."""
+    ratio = case.distance(0) / kick(case, 0)
+    band = kick_error(case, 0) / kick(case, 0) + 1e-6
     return at_most(abs(ratio - 1.0), band, note=f"ratio {ratio:.5g}")
