@@ -124,6 +124,9 @@ def test_v10_a_limit_of_the_square_loss_is_not_stated_for_another():
     assert answer.method != "saddle_to_saddle"
     assert "correlated: square loss" in answer.tested
     assert any(text.startswith("separable: ") for text in answer.tested)
+    points = rf.Dataset([[1.0, 0.1], [1.0, -0.2]], [1.0, 1.0], teacher=[1.0, 0.0])
+    assert rf.limits.predict(points, balanced(0, 8, 2)).method == "bundle"
+    assert rf.limits.predict(points, balanced(0, 8, 2), loss="logistic").method != "bundle"
     with pytest.raises(InputError, match="must be 'square', 'exponential', 'logistic'"):
         rf.limits.predict(data, net, loss="hinge")
     with pytest.raises(InputError, match="`loss` is 3; it must be"):

@@ -6,8 +6,8 @@ import pytest
 import reluflow as rf
 from reluflow.errors import InputError
 from reluflow.papers import named
+from reluflow.papers.correlated.claims.bundle import _products, _sharing
 from reluflow.papers.correlated.claims.limits import distance, rank_one_distance
-from reluflow.papers.correlated.claims.second_phase import _products, _sharing
 from reluflow.papers.correlated.moments import (
     departure,
     moment,

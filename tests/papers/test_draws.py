@@ -74,6 +74,14 @@ def test_a_pattern_that_is_wrong_after_alignment_is_no_pattern_that_freezes():
     assert row("separable", "S2", recorded(run, mode=swapped)).verdict == "FAIL"
 
 
+def test_products_are_compared_where_the_first_pairs_share_all_points():
+    """Seed 16: at the last crossing all pairs are parallel to ten digits."""
+    name = "correlated"
+    run, _ = DRAWS[name](np.random.default_rng([sum(map(ord, name)), 16]))
+    assert row(name, "B2", run).verdict == "PASS"
+    assert row(name, "B2", rf.papers.named(name)["B2"].wrong(run)).verdict == "FAIL"
+
+
 def test_signs_of_neurons_that_agree_with_the_labels_by_chance_are_still_random():
     """Seed 215: one point and one neuron, whose sign is fair: A4(i) has probability 1/4."""
 

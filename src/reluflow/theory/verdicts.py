@@ -316,5 +316,6 @@ def falls(
     power, spread = -fit.slope, 2.0 * fit.error
     text = f"{told}; falls like F^-{power:.3g} (+- {spread:.2g})"
     if power <= SLOWEST and (last <= FAR or power > VANISHING):
-        return replace(undecided(power, SLOWEST, f"{text}; a later run decides"), trend=power)
+        note = f"{text}; a later run decides, unless it falls like 1/log F"
+        return replace(undecided(power, SLOWEST, note), trend=power)
     return Finding(power - SLOWEST, spread, power, SLOWEST, text, power)

@@ -4,6 +4,7 @@
 from reluflow.papers.correlated.paper import paper
 from reluflow.papers.correlated import assumptions as _assumptions  # noqa: F401
 from reluflow.papers.correlated.claims import first_phase as _first_phase  # noqa: F401
+from reluflow.papers.correlated.claims import bundle as _bundle  # noqa: F401
 from reluflow.papers.correlated.claims import second_phase as _second_phase  # noqa: F401
 from reluflow.papers.correlated.claims import limits as _limits  # noqa: F401
 from reluflow.papers.correlated.claims import experiments as _experiments  # noqa: F401

@@ -1,4 +1,4 @@
-"""Second phase: the bundle, the set S, departure, convergence (B1 to R1)."""
+"""Second phase: the set S, departure, convergence (S1 to R1)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from reluflow.checks import Array
-from reluflow.network import Network
 from reluflow.papers.correlated.case import Correlated
 from reluflow.papers.correlated.claims import ALL, FIRST_PHASE
 from reluflow.papers.correlated.moments import (
     Moment,
     after_departure,
     departure,
-    network_at,
     second_phase,
     squared_gradient,
 )
@@ -25,112 +22,6 @@ from reluflow.theory.verdicts import Finding, Unresolved, at_least, at_most, hol
 from reluflow.trajectory import Status
 
 SMALLEST_ERROR = 1e-7  # v* - v below this is below the accuracy of a run
-
-
-@paper.claim(
-    "B1",
-    "from T1 on J+ is a tight bundle: largest ln(1 - cos) of two neurons",
-    needs=[*ALL, "pair", "first phase"],
-    regime=["2"],
-)
-def tight_bundle(case: Correlated) -> Finding:
-    r""":math:`1 - \cos(w_j, w_k) < 4 \lambda^\varepsilon` at T1 and at every record after it."""
-    logs = [_log_cosine_gap(log_angle) for _, log_angle in _bundle_angles(case)]
-    bound = math.log(4.0) + case.eps * case.log_scale
-    return at_most(max(logs), bound, case.tolerance, note=f"{len(logs)} moments")
-
-
-@paper.claim(
-    "B3",
-    "from T1 on the angles of the bundle never grow: largest rise of ln(angle)",
-    needs=[*ALL, "pair", "first phase"],
-    regime=["2"],
-)
-def angles_fall(case: Correlated) -> Finding:
-    """The largest angle between two neurons of J+ at successive records."""
-    logs = np.array([log_angle for _, log_angle in _bundle_angles(case)])
-    if len(logs) < 2:
-        raise Unresolved("the run has no two records after T1")
-    return at_most(float(np.diff(logs).max()), 10.0 * case.tolerance + case.neuron_rounding())
-
-
-def _bundle_angles(case: Correlated) -> list[tuple[float, float]]:
-    """Times from T1 on, and logs of the largest angle of J+ there; at most 60, fewer if wide."""
-    if "angles" not in case.kept:
-        later = np.flatnonzero(case.run.t * case.rate > case.T1)
-        count = int(np.clip(1000 // len(case.positive), 8, 60))
-        chosen = later[np.unique(np.linspace(0, len(later) - 1, count).astype(int))[: len(later)]]
-        times = [case.T1 / case.rate, *case.run.t[chosen].tolist()]
-        if times[0] > case.run.t[-1]:
-            raise Unresolved("the run ends before T1; continue it")
-        case.kept["angles"] = [(t, case.run.log_max_angle(t, case.positive)) for t in times]
-    found: list[tuple[float, float]] = case.kept["angles"]
-    return found
-
-
-def _log_cosine_gap(log_angle: float) -> float:
-    """``ln(1 - cos)`` of an angle given by its logarithm."""
-    if log_angle < -10.0:
-        return 2.0 * log_angle - math.log(2.0)
-    return math.log(2.0 * math.sin(math.exp(log_angle) / 2) ** 2)
-
-
-@paper.claim(
-    "B2",
-    "derived: |w_j||w_k|(1 - cos) of neurons that share all points is conserved (rel. change)",
-    needs=[*FIRST_PHASE, "flow", "pair"],
-)
-def conserved_products(case: Correlated) -> Finding:
-    """The force is common, so Minkowski products are constants of motion.
-
-    Measured from the last crossing on, as long as an angle is large enough for its product to
-    have ten digits.
-    """
-    end = float(case.run.t[-1]) * case.rate
-    start = case.sticks.T0 - 1.0 + min(1.0, 0.1 / case.k)
-    if start >= end:
-        raise Unresolved(f"the run ends at t = {end:.4g}, before all points are active")
-    first, worst, compared = network_at(case, start), 0.0, 0
-    chosen = _sharing(case, start)
-    base, base_error = _products(case, first, chosen)
-    for share in np.linspace(0.0, 1.0, 9)[1:]:
-        t = start + share * min(8.0 / case.k, end - start)
-        logs, error = _products(case, network_at(case, t), chosen)
-        # products of neurons that are parallel to the last bit are 0, and their logs -inf
-        resolved = (error < 1e-10) & (base_error < 1e-10)
-        worst = max(worst, float(np.abs(logs[resolved] - base[resolved]).max(initial=0.0)))
-        compared += int(resolved.sum())
-    if not compared:
-        raise Unresolved("the neurons are parallel to ten digits once they share all points")
-    allowed = 10.0 * case.tolerance + case.neuron_rounding()
-    return at_most(worst, allowed, note=f"{compared} products compared")
-
-
-def _sharing(case: Correlated, start: float) -> list[int]:
-    """Neurons of J+ that are active on every point at ``start`` and stay so."""
-    events = case.run.events
-    later = set(events["neuron"][events["t"] * case.rate > start].tolist())
-    pattern = case.run.active(t=start / case.rate)
-    active = set(np.flatnonzero(pattern.all(axis=1)).tolist())
-    chosen = [j for j in case.positive if j in active and j not in later]
-    if len(chosen) < 2:
-        raise Unresolved("fewer than two neurons are active on all points to the end")
-    return chosen
-
-
-def _products(case: Correlated, net: Network, chosen: list[int]) -> tuple[Array, Array]:
-    """Logs of the Minkowski products of all pairs (scale taken out), relative errors."""
-    a, W, scale = (
-        net.mantissa.a[chosen],
-        net.mantissa.W[chosen],
-        net.log_scale[chosen] - case.log_scale,
-    )
-    j, k = np.triu_indices(len(chosen), 1)
-    plain = a[j] * a[k]
-    products = plain - np.einsum("pd,pd->p", W[j], W[k])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = 4e-16 * np.abs(plain) / np.abs(products)
-        return np.log(np.abs(products)) + scale[j] + scale[k], error
 
 
 @paper.claim(
@@ -324,7 +215,10 @@ def final_rate(case: Correlated) -> Finding:
     """
     mu, measured, impure = slowest_mode(case)
     if impure > 1e-4:
-        raise Unresolved(f"faster modes never weigh less than {impure:.1g} of the slowest one")
+        raise Unresolved(
+            f"faster modes never weigh less than {impure:.1g} of the slowest one; a smaller rtol "
+            "would show later moments"
+        )
     gap = abs(measured / (2 * mu) - 1.0)
     # the limit network differs from a rank-1 one by O(scale), and so does its kernel
     spread = math.exp(min(case.bundle.log_max_angle(case.log_scale), 0.0))
