@@ -209,6 +209,21 @@ def test_a_given_width_has_the_value_of_all_choices_of_patterns(seed):
     assert best.value == pytest.approx(wanted, rel=1e-8)
 
 
+def test_a_given_width_has_its_value_where_scipy_gives_up(monkeypatch):
+    """Non-negative least squares of SciPy 1.14 go round in circles on some inputs."""
+    rng = np.random.default_rng(1)
+    n = int(rng.integers(3, 6))
+    data = Dataset(rng.normal(size=(n, 2)), rng.choice([-1.0, 1.0], n))
+
+    def gives_up(*given, **options):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
+    found = max_margin(data, width=2)
+    assert found.certified
+    assert found.value == pytest.approx(value_of_width(data.X, data.y, 2), rel=1e-8)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_widths_cost_less_the_more_they_are(seed):
     rng = np.random.default_rng(seed)

@@ -66,8 +66,8 @@ def solve_columns(
     cost, P = np.tile(np.eye(1, r + 1)[0], K), None
     if isinstance(target, Near):
         none = sparse.csc_array((A.shape[0] - n, n))
-        A = sparse.hstack([A, sparse.vstack([sparse.diags_array(np.sqrt(target.softness)), none])])
-        P = sparse.diags_array(np.append(np.zeros(len(cost)), np.full(n, size)))
+        A = sparse.hstack([A, sparse.vstack([sparse.diags(np.sqrt(target.softness)), none])])
+        P = sparse.diags(np.append(np.zeros(len(cost)), np.full(n, size)))
         cost = np.append(cost, np.zeros(n))
     answer = solve(P, cost, A, b, cones)
     W = size * answer.x[: K * (r + 1)].reshape(K, r + 1)[:, 1:]

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.errors import InputError
+from reluflow.geometry.nonnegative import nnls
 from reluflow.interpolators.atoms import solve_columns
 from reluflow.interpolators.optimum import GAP
 from reluflow.interpolators.patterns import Patterns, all_patterns, enumerable
@@ -125,13 +126,11 @@ def _choices(patterns: Patterns, signs: Array, target: AtLeast, width: int) -> N
 
 def _tops(U: Array, passed: Array, patterns: Patterns, signs: Array, lam: Array) -> Array:
     """For each column an upper bound on its largest sum over unit vectors of its cone."""
-    from scipy.optimize import nnls
-
     tops = np.empty(len(patterns))
     for k, (row, sign) in enumerate(zip(patterns, signs, strict=True)):
         slope = sign * (lam * passed[k]) @ U
         inward = np.where(row, 1.0, -1.0)[:, None] * U
         # the projection on the cone: slope plus the inward normals of the sides it leaves by
-        peak = slope + np.maximum(nnls(inward.T, -slope, maxiter=50 * len(U))[0], 0.0) @ inward
+        peak = slope + nnls(inward.T, -slope).x @ inward
         tops[k] = min(np.sqrt(peak @ peak), np.sqrt(slope @ slope))
     return np.asarray(np.maximum(tops, _TINY * np.abs(lam).sum()))
