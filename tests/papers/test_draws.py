@@ -210,3 +210,11 @@ def test_no_random_subject_fails_and_few_rows_stay_open(name, tmp_path):
     open_ = sum(line["counts"].get("UNRESOLVED", 0) for line in found)
     applicable = open_ + sum(line["counts"].get("PASS", 0) for line in found)
     assert open_ <= 0.05 * applicable
+
+
+def test_one_unusual_draw_does_not_contradict_the_concentration_of_products():
+    """Seed 74: three points in a million dimensions, 3.26 times the usual deviation."""
+    verdict, measured, _, note = judged("highdim", 74)["bad"]["HD-04"]
+    assert verdict == "UNRESOLVED"
+    assert 3.2 < measured < 3.3
+    assert "more of them decide" in note
