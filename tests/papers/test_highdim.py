@@ -168,3 +168,11 @@ def test_odd_subjects_get_an_answer_in_every_row(kind, monkeypatch):
         net = rf.networks.by_preactivations(data, 0.01, [1, -1])
     report = check("highdim", (data, net))
     assert [c.id for c in report.checks if c.verdict is Verdict.FAIL] == []
+
+
+@pytest.mark.parametrize("d", [15, 60])
+def test_in_low_dimension_the_law_of_the_distance_is_open_not_confirmed(d):
+    """Products of points may move the distance by more than the law: every distance would pass."""
+    found = row(case_of(one(d=d)), "HD-17")
+    assert found.verdict is Verdict.UNRESOLVED
+    assert "a higher dimension decides" in found.note
