@@ -188,6 +188,23 @@ def test_a_point_that_kills_its_worker_is_set_aside_after_three(tmp_path, log):
     assert execute(work, store, workers=2).tried == 0
 
 
+@pytest.mark.parametrize("error", [AssertionError("only a started process"), TimeoutError()])
+def test_a_cluster_that_cannot_be_closed_loses_nothing(tmp_path, monkeypatch, error):
+    """Dask asserts so if a worker is just being started again when the sweep ends."""
+    from distributed import Nanny
+
+    close, before = Nanny.close, listening()
+
+    async def fails(self, *args, **more):
+        await close(self, *args, **more)
+        raise error
+
+    monkeypatch.setattr(Nanny, "close", fails)
+    assert execute(plan("square", 4), tmp_path / "s", workers=2).computed == 4
+    assert listening() <= before
+    assert worker_processes() == []
+
+
 def test_workers_killed_from_outside_lose_nothing(tmp_path, log):
     work, stop = plan("square", 40, pause=0.05), threading.Event()
 
