@@ -48,13 +48,14 @@ class Trajectory:
     final : Network
         The last network; for ``converged`` and ``stationary`` the limit at t = infinity.
     limit_error : float
-        Bound on the distance of ``final`` to the limit of this run (nan if none was reached). What
-        the run itself is off by, where the end is ill-conditioned, is not in it.
+        Bound on the distance of ``final`` to the limit of this run (nan if none was reached,
+        infinite if none is known). What the run itself is off by, where the end is ill-conditioned,
+        is not in it.
     events : structured array
         Fields ``t, log_t, neuron, point, kind``, sorted by (t, neuron, point). Kinds:
         ``activate``, ``deactivate``; ``slide`` (starts), ``release`` (ends); ``die``, ``flip`` (of
-        the output weight; both with point -1); ``branch`` (the solution was not unique here, and
-        the run follows one of them; point -1, or the first point of the plane).
+        the output weight; both with point -1); ``branch`` (the solution was not unique here, or
+        the error decides, and the run follows one way; point -1, or the first point of the plane).
     status : Status
         How the run ended.
     reason : str
@@ -98,7 +99,7 @@ class Trajectory:
 
     @property
     def branches(self) -> NDArray[np.void]:
-        """The events where the solution was not unique: other runs may follow from them."""
+        """The events where the solution was not unique or not decided: other runs may follow."""
         return np.asarray(self.events[self.events["kind"] == "branch"])
 
     @property

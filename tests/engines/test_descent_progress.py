@@ -89,7 +89,7 @@ def test_what_is_compiled_is_counted_from_the_start_while_the_other_bar_pauses(d
             assert drawn.calls[1][1] == ("compiling kernels, once",)
             ready = sum(bool(kernel.overloads) for kernel in (first_exit, first_flip))
             done = drawn.calls[2][2]
-            assert done["note"] == f"{done['completed']} of 4"
+            assert done["note"] == f"{done['completed']} of 5"
             assert done["completed"] >= ready
         assert names(drawn)[3:] == ["stop"]
         update(1)

@@ -5,14 +5,14 @@ from numba.core import event
 
 from reluflow.kernels import compiling
 from reluflow.kernels.flow import wanted
-from reluflow.kernels.flow.roots import _bernstein_value, _halves, first_exit, first_flip
+from reluflow.kernels.flow.roots import _bernstein_value, _curve, _halves, first_exit, first_flip
 from reluflow.kernels.flow.step import carry
 from reluflow.kernels.flow.walk import walk
 
 
 def test_reachable_kernels_are_those_called_directly_or_not():
     found = compiling.reachable([first_flip])
-    assert {first_flip, first_exit, _bernstein_value, _halves} == found
+    assert {first_flip, first_exit, _bernstein_value, _curve, _halves} == found
 
 
 def test_a_run_wants_what_its_loss_needs_and_nothing_of_the_others():
@@ -30,7 +30,7 @@ def test_a_tally_is_told_for_our_kernels_and_none_at_the_end():
             event.trigger_event("numba:compile", data={"dispatcher": sum}),
         ):
             pass
-        assert {tally.wanted for tally in heard[:-1]} == {4}
+        assert {tally.wanted for tally in heard[:-1]} == {5}
         assert len(heard) == 2  # numba's own functions are not counted
         assert heard[-1] is None
         with event.trigger_event("numba:compile", data={"dispatcher": carry}):

@@ -1,9 +1,12 @@
 """A kernel is compiled as a whole where Python enters it, as a part where another kernel does."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numba
 import numpy as np
 import pytest
 from numba.core.caching import NullCache
+from numba.core.runtime import _nrt_python, rtsys
 
 from reluflow.kernels.kernel import is_ready, kernel
 
@@ -25,7 +28,15 @@ def outer(x):
     return middle(x).sum() + inner(x)[0]
 
 
-for function in (inner, middle, outer):
+@kernel
+def counted(x, times):
+    rows = [x[0], x[1].copy()]
+    for _ in range(times):
+        rows.append(middle(rows[-1])[:2])
+    return rows[-1], rows[0], x
+
+
+for function in (inner, middle, outer, counted):
     function._cache = NullCache()  # what another run left would hide what is compiled
 
 
@@ -61,6 +72,36 @@ def test_functions_of_numba_may_call_kernels_and_what_numba_added_for_them():
         return x.sum() + np.abs(x).max()
 
     assert another(np.arange(3.0)) == 5.0
+
+
+def test_a_kernel_does_not_call_what_another_was_optimised_for():
+    # LLVM leaves out arguments of what one kernel alone calls; `outer` has its own `middle`
+    x = np.arange(3.0)
+    assert outer(x) == 9.0
+    assert a_users(x) == 10.0
+    np.testing.assert_array_equal(middle(x), [1.0, 3.0, 5.0])
+
+
+def test_arrays_are_freed_and_none_too_soon_with_many_threads():
+    x = np.arange(6.0).reshape(2, 3)
+    counted(x, 1)
+    before = _live()
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda k: counted(x, k), [1, 2, 3] * 200))
+    for k, (last, first, whole) in zip([1, 2, 3] * 200, results, strict=True):
+        np.testing.assert_array_equal(last, 2.0**k * x[1, :2] + 2.0**k - 1.0)
+        np.testing.assert_array_equal(first, x[0])
+        np.testing.assert_array_equal(whole, x)
+    assert _live() > before
+    del results, last, first, whole
+    assert _live() == before
+
+
+def _live():
+    """How many allocations of compiled code have not been freed."""
+    _nrt_python.memsys_enable_stats()
+    stats = rtsys.get_allocation_stats()
+    return stats.alloc - stats.free
 
 
 def test_twins_in_python_stay():

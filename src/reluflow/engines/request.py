@@ -30,6 +30,11 @@ def implicit_seconds(n: int, d: int, m: int, is_square: bool) -> float:
     return 3e-3 + 1e-10 * (solve * n**3 + 4.0 * m * n**2) + 1e-7 * m * (n + d)
 
 
+def stiff_seconds(n: int, d: int, m: int, is_square: bool) -> float:
+    """An implicit step where outputs react fast: kinks of walks are solved for, some rounds."""
+    return implicit_seconds(n, d, m, is_square) + 3e-9 * m * n**2 + 3e-7 * m * (n + d)
+
+
 def announce_flow(
     n: int, d: int, m: int, *, is_square: bool, explicit: bool, to_the_end: bool, limit_s: float
 ) -> None:

@@ -21,14 +21,23 @@ def _points(classes: bool = False) -> Dataset:
     return Dataset(rng.normal(size=(5, 2)), y)
 
 
-def _start(log_scale: float = 0.0) -> Network:
-    rng = np.random.default_rng(1)
+def _start(log_scale: float = 0.0, seed: int = 1) -> Network:
+    rng = np.random.default_rng(seed)
     return Network(0.1 * rng.normal(size=8), 0.1 * rng.normal(size=(8, 2)), log_scale=log_scale)
 
 
+def _resting() -> Network:
+    """A start with a neuron at the origin, and one that comes there."""
+    net = _start(seed=8)
+    W = net.W.copy()
+    W[0] = 0.0
+    return Network(net.a, W)
+
+
 def square() -> None:
-    """The flow of the square loss, slides and all."""
+    """The flow of the square loss, slides, rests at the origin and all."""
     flow(_points(), _start(), progress=False)
+    flow(_points(), _resting(), progress=False)
 
 
 def plateaus() -> None:

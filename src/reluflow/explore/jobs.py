@@ -79,7 +79,10 @@ def second_tolerance(state: State, run: Trajectory, stop: Stop) -> Part:
         )
     elif len(run.branches):
         told["undecided"] = True
-        told["note"] = "The solution is not unique here; the picture follows one of several."
+        told["note"] = (
+            "The solution is not unique here, or not decided by the tolerance; the picture follows "
+            "one of several."
+        )
     else:
         told["undecided"] = False
     return told, {}

@@ -11,9 +11,12 @@ entered is linked from and optimised with, once.
 from __future__ import annotations
 
 import gc
+import sys
+from functools import cache
 from typing import Any
 
 import numba
+from llvmlite import binding, ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
@@ -21,6 +24,8 @@ from numba.core.targetconfig import TargetConfig
 
 # the collector of garbage, at its usual pace, takes a fifth of the time to compile
 SELDOM = (20_000, 50, 100)
+# numba's functions that count references, and by how much they change a count
+COUNTS = {"NRT_incref": 1, "NRT_decref": -1}
 
 
 def _no_wrapper(*given: Any, **options: Any) -> None:
@@ -35,6 +40,34 @@ def _equal_flags(mine: Any, other: Any) -> Any:
     if not isinstance(other, TargetConfig):
         return NotImplemented
     return mine._values == other._values or mine.values() == other.values()
+
+
+@cache
+def _plain_counts() -> Any:
+    """Code of LLVM that counts the references to an array without locking the memory.
+
+    numba counts by atomic operations, dozens for each neuron a kernel looks at: most of its time.
+    No two threads ever count the same: arrays get a new count at each call of a kernel, and a
+    kernel has one thread.
+    """
+    module, word = ir.Module("plain_counts"), ir.IntType(64 if sys.maxsize > 2**32 else 32)
+    place = ir.IntType(8).as_pointer()
+    function = ir.FunctionType(ir.VoidType(), [place])
+    ends = ir.Function(module, function, "NRT_MemInfo_call_dtor")
+    for name, change in COUNTS.items():
+        counts = ir.Function(module, function, name)
+        counts.attributes.add("noinline")  # numba looks for pairs of calls that cancel
+        builder = ir.IRBuilder(counts.append_basic_block())
+        is_array = builder.icmp_unsigned("!=", counts.args[0], place(None))
+        with builder.if_then(is_array, likely=True):
+            count = builder.bitcast(counts.args[0], word.as_pointer())
+            left = builder.add(builder.load(count), word(change))
+            builder.store(left, count)
+            if change < 0:
+                with builder.if_then(builder.icmp_unsigned("==", left, word(0)), likely=False):
+                    builder.call(ends, counts.args)
+        builder.ret_void()
+    return binding.parse_assembly(str(module))
 
 
 class _Unset:
@@ -78,8 +111,15 @@ class _Whole(JITCodeLibrary):  # type: ignore[misc]
     """Machine code with all its parts; their environments are set here, where their code is."""
 
     def finalize(self) -> None:
+        self._final_module.link_in(_plain_counts(), preserve=True)
         for library in _called(self):
             self._final_module.link_in(_code_of(library), preserve=True)
+        for function in self._final_module.functions:
+            is_part = function.linkage == binding.Linkage.linkonce_odr or function.name in COUNTS
+            if is_part and not function.is_declaration:
+                # called from here alone, and a symbol that no other kernel finds: LLVM may leave
+                # out arguments
+                function.linkage = binding.Linkage.private
         self._linking_libraries: list[Any] = []
         super().finalize()
 

@@ -209,7 +209,7 @@ def test_a_neuron_that_nothing_moves_keeps_its_modes(train):
 def test_forces_inside_a_step_pass_through_its_start_and_its_nodes(tau):
     _, at = begun()
     tried = coupled.attempt(
-        at, 0.05, 1e-8, None, coupled.limits_of(at, 1e-8, 1e-8, 0.0, 0.0),
+        at, 0.05, 1e-8, None, coupled.limits_of(at, 1e-8, 1e-8, 0.0, 0.0, 1e-8),
         np.zeros(len(at.classes.face), bool), True,
     )  # fmt: skip
     known = dict(zip([0.0, *tableau.RADAU], [at.c, *tried.stretch.c], strict=True))

@@ -266,7 +266,7 @@ def test_implicit_steps_that_are_not_worth_it_are_left_again(monkeypatch):
     counts = taken(monkeypatch)
     monkeypatch.setattr(crowd_module, "LOOK", 5)
     dear = property(lambda self: 1.0, lambda self, value: None)
-    monkeypatch.setattr(Problem, "price", dear, raising=False)
+    monkeypatch.setattr(Problem, "stiff_price", dear, raising=False)
     monkeypatch.setattr(Crowd, "gained", lambda self, at, taken: -1.0)
     data, net = regression(60, 3, 20)
     rf.flow(data, net, rtol=1e-6, t_end=20.0)

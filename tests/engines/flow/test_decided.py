@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import reluflow as rf
+from engines.flow.test_robustness import random_problem
 from numerics import ends
 from numerics.decided import SAME, problem
 
@@ -50,6 +51,59 @@ def test_tolerances_agree_where_shrunken_neurons_leave_their_slides(seed):
     ends = [run.final.predict(given.grid) for run in runs]
     assert all(run.status in ("converged", "stationary") for run in runs)
     assert given.gap(*ends) <= SAME
+
+
+def test_tolerances_agree_where_a_dormant_neuron_crosses_into_a_strong_pull():
+    """It is e^-90000 of what outputs notice, turns by 38 e-folds in a step, and decides the end."""
+    given = problem("plane", 57, 50, -1e5)
+    ends = [given.flow(rtol, max_seconds=60.0).final.predict(given.grid) for rtol in (1e-6, 1e-10)]
+    assert given.gap(*ends) <= SAME
+
+
+def test_a_graze_within_the_tolerance_is_undecided_and_says_so():
+    """A neuron comes to 1.1e-7 of its size near a plane that repels it, and turns back.
+
+    At rtol 1e-6 it goes on across the plane, to another end: that is a `branch`, without a bound.
+    """
+    given = problem("plane", 65, 50, -10.0)
+    loose, tight = (given.flow(rtol, max_seconds=60.0) for rtol in (1e-6, 1e-9))
+    assert (9, 4) in [(int(event["neuron"]), int(event["point"])) for event in loose.branches]
+    assert loose.limit_error == np.inf
+    begun = given.flow(1e-6, t_end=600.0)  # past the graze: it is not forgotten
+    assert rf.flow(begun).limit_error == np.inf
+    assert len(tight.branches) == 0
+    assert tight.limit_error < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("seed", "neuron", "point", "train", "rtol", "shift"),
+    [
+        (6, 6, 6, "both", 5e-7, 0.0999465275),
+        (2, 7, 8, "hidden", 5e-7, 0.0163720060),
+    ],
+)
+def test_a_graze_that_two_steps_share_is_seen(seed, neuron, point, train, rtol, shift):
+    """A step ends where the neuron is nearest to the plane; at 1e-9 it goes on on the other side.
+
+    The shifts of its start were found by bisection.
+    """
+    rng = np.random.default_rng(seed)
+    data = rf.Dataset(rng.normal(size=(10, 3)), rng.normal(size=10))
+    W = 0.5 * rng.normal(size=(30, 3))
+    a = np.linalg.norm(W, axis=1) * rng.choice([-1, 1], 30)
+    normal = data.X[point] / np.linalg.norm(data.X[point])
+    W[neuron] -= shift * np.sign(W[neuron] @ normal) * normal
+    run = rf.flow(data, rf.Network(a, W), rtol=rtol, train=train)
+    assert (neuron, point) in [(int(e["neuron"]), int(e["point"])) for e in run.branches]
+    assert run.limit_error == np.inf
+
+
+@pytest.mark.parametrize("seed", [151, 255, 264, 702, 732])
+def test_neurons_that_rest_at_planes_or_fade_do_not_graze_them(seed):
+    """Starts on planes and at the origin: what stays near a plane is not decided by the error."""
+    data, net, loss, options = random_problem(seed)
+    run = rf.flow(data, net, loss=loss, **options)
+    assert run.limit_error < 1e-7
 
 
 @pytest.mark.long

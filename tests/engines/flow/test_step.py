@@ -15,7 +15,7 @@ LOSSES = [rf.losses.Square(), rf.losses.Exponential(), rf.losses.Logistic()]
 
 def solve(at, step, rtol, longer=None):
     """One solved step in which no event may lie."""
-    limits = coupled.limits_of(at, rtol, rtol, 0.0, 0.0)
+    limits = coupled.limits_of(at, rtol, rtol, 0.0, 0.0, rtol)
     return coupled.attempt(at, step, rtol, longer, limits, nobody_sure(at), False)
 
 

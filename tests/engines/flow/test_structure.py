@@ -1,5 +1,7 @@
 """What gradient flow conserves, and what it must not depend on."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -275,3 +277,16 @@ def test_long_slides_stay_on_their_planes():
     lengths = np.linalg.norm(W, axis=2)[..., None] * np.linalg.norm(X, axis=1)
     assert (mode >= 2).sum() > 100
     assert np.abs((W @ X.T) / lengths)[mode >= 2].max() <= 1e-15
+
+
+def test_what_changes_no_row_leaves_the_angle_of_a_bundle_as_it_is():
+    X = np.array([[1.0, 0.5, 0.2], [0.3, 1.0, 0.4], [0.2, 0.3, 1.0]])
+    W = np.abs(np.random.default_rng(3).normal(size=(6, 3)))
+    net = rf.Network(np.linalg.norm(W, axis=1), W, log_scale=-60.0)
+    run = rf.flow(rf.Dataset(X, [1.0, 1.2, 0.8]), net)
+    late = float(run.t[-1])
+    assert len(run.events) == 0
+    for kind, point in (("branch", 1), ("flip", -1)):
+        event = (0.95 * late, np.log(0.95 * late), 2, point, kind)
+        told = replace(run, events=np.array([event], dtype=run.events.dtype))
+        assert told.log_max_angle(late) == run.log_max_angle(late) < -50.0

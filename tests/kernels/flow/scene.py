@@ -104,8 +104,9 @@ def path_of(low, high, step=1.0, hidden=False, nodes=tableau.START_RADAU):
 def limits_with(**changes):
     """Limits under which no event may lie inside a step, but for ``changes``."""
     plain = Limits(
-        1e-13, 0.0, near=1e-11, far=1e-11, unit=0.0, light=0.0, late=0.0, tail=1.0, most=np.inf
-    )
+        1e-13, 0.0, near=1e-11, far=1e-11, unit=0.0, light=0.0, late=0.0, tail=1.0, most=np.inf,
+        turn=np.inf, known=0.0,
+    )  # fmt: skip
     return plain._replace(**{name: float(value) for name, value in changes.items()})
 
 

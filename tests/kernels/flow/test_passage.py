@@ -12,6 +12,7 @@ from reluflow.kernels.flow.passage import (
     moment_of_flip,
     passage,
     pull_on,
+    slopes_at,
     weights_at,
 )
 
@@ -53,6 +54,15 @@ def test_values_inside_a_step_are_those_of_the_interpolant(tau, nodes):
     combine(weights, values, out)
     expected = [np.polyval(np.polyfit(nodes, column, len(nodes) - 1), tau) for column in values.T]
     np.testing.assert_allclose(out, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("nodes", [tableau.START_RADAU, tableau.RADAU], ids=["start", "late"])
+def test_slopes_inside_a_step_are_those_of_the_interpolant(tau, nodes):
+    values, weights = np.random.default_rng(3).normal(size=len(nodes)), np.empty(len(nodes))
+    slopes_at(path_of(values[:, None], values[:, None], nodes=nodes), tau, weights)
+    curve = np.polyder(np.polyfit(nodes, values, len(nodes) - 1))
+    np.testing.assert_allclose(weights @ values, np.polyval(curve, tau), atol=1e-10)
 
 
 def test_products_of_pulls_are_those_of_the_vectors():

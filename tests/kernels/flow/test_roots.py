@@ -22,6 +22,7 @@ from reluflow.kernels.flow.roots import (
     first_flip,
     leaves_box,
     moments,
+    turns_back,
 )
 
 
@@ -341,3 +342,23 @@ def test_moments_are_the_roots_inside_their_brackets(seed):
     low, high = np.zeros(len(one)), np.ones(len(one))
     found = moments(start[one], rises[:, one], start[one] < 0.0, low, high)
     np.testing.assert_allclose(found, [inside[e][0] for e in one], atol=1e-8)
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+@pytest.mark.parametrize(
+    ("vertex", "least", "moment"),
+    [
+        (0.5, 1e-6, 0.5 - np.sqrt(9e-6)),  # turns back within 1e-5
+        (0.5, 1e-4, 2.0),  # farther away
+        (0.003, 1e-6, 0.0),  # was there at the start
+        (0.998, 1e-6, 0.998 - np.sqrt(9e-6)),  # is there at the end
+        (1.001, 1e-6, 2.0),  # comes nearer to the end
+    ],
+)
+def test_what_comes_near_a_plane_and_turns_back(side, vertex, least, moment):
+    # z = (t - vertex)^2 + least in a step of 2, from its speed at the start and the Gauss nodes
+    at = np.concatenate([[0.0], tableau.TABLES.gauss])
+    speed = side * 2.0 * (at - vertex) / 2.0
+    z = side * (vertex**2 + least)
+    found = turns_back(z, side, speed, 2.0, tableau.TABLES.path, 1e-5)
+    assert found == pytest.approx(moment, abs=1e-9)

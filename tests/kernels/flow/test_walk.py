@@ -19,8 +19,8 @@ from kernels.flow.scene import (
 )
 from reluflow.engines.flow import tableau
 from reluflow.kernels.flow.collocation import at_points
-from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, FLIP, SLIDE
-from reluflow.kernels.flow.walk import walk
+from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, FLIP, GRAZES, SLIDE
+from reluflow.kernels.flow.walk import PARTS, walk
 
 NODES = tableau.START_RADAU
 
@@ -210,3 +210,64 @@ def test_a_walk_into_the_origin_stops_there():
     assert tau == pytest.approx(0.5 * np.arctanh(0.5), rel=1e-7)
     assert neuron.row.tolist() == [1, 1, 1]
     assert len(log) == 0
+
+
+def grown(strength, turn):
+    """A neuron that crosses into a row whose pull is ``strength`` times that of its first."""
+    # e_1 pulls always; across the plane of e_2, which it is about to meet, e_2 pulls as well
+    planes = planes_at(np.eye(2))
+    low, high = pulls_on(np.tile([0.1, strength], (S + 1, 1)), planes)
+    low[:, 1] = 0.1  # below, too, towards the plane
+    neuron = one_neuron(1.0, [np.sqrt(1.0 - 1e-4), -0.01], planes)
+    log, kinks = empty_log(), np.zeros((S, 2, 2))
+    limits = limits_with(turn=turn)
+    tau = walk(neuron, path_of(low, high), planes, tableau.TABLES, limits, log, kinks)
+    return neuron, rows_in(log), tau
+
+
+@pytest.mark.parametrize("strength", [5.0, 20.0, 40.0])
+def test_a_neuron_that_crosses_into_a_strong_pull_is_carried_as_far_as_that_takes_it(strength):
+    neuron, events, tau = grown(strength, turn=0.8)
+    assert tau == 2.0
+    assert events[:, 4].astype(int).tolist() == [ABOVE]
+    # by closed form: constant pulls boost (a, w) along themselves
+    a, w, left = 1.0, np.array([np.sqrt(1.0 - 1e-4), -0.01]), 1.0
+    for pull, part in ((np.array([0.1, 0.1]), events[0, 0]), (np.array([0.1, strength]), None)):
+        rate = np.linalg.norm(pull)
+        unit, q = pull / rate, rate * (left if part is None else part)
+        along = w @ unit
+        w = w + (np.sinh(q) * a + (np.cosh(q) - 1.0) * along) * unit
+        a = np.cosh(q) * a + np.sinh(q) * along
+        left -= part or 0.0
+    # the error of Gauss collocation at this boost, over all parts
+    np.testing.assert_allclose(neuron.a[0], a, rtol=1e-8 * strength)
+    np.testing.assert_allclose(neuron.w, w, rtol=1e-8 * strength)
+    assert abs(grown(strength, turn=np.inf)[0].a[0] / a - 1.0) > 1e-4 * (strength > 5.0)
+
+
+def test_a_neuron_that_would_grow_without_bound_stops_in_time():
+    neuron, _, tau = grown(1e5, turn=0.8)
+    assert 0.0 < tau < 1.0
+    assert abs(neuron.a[0]) < np.exp(0.8 * PARTS)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+@pytest.mark.parametrize(("deep", "undecided"), [(5e-7, True), (5e-6, False)])
+def test_a_crossing_that_would_have_turned_back_at_once_is_undecided(deep, undecided, hidden):
+    # z = (t - 0.6)^2 - deep on the side above, whose plane repels
+    planes = planes_at(np.eye(2))
+    push = 2.0 * (NODES - 0.6)
+    low, high = np.zeros((S + 1, 2)), np.zeros((S + 1, 2))
+    high[:, 0], low[:, 0] = push, -3.0
+    high[:, 1] = low[:, 1] = 0.0
+    # a large output weight: that of both layers hardly moves, and z as in the formula
+    a = 1.0 if hidden else 1e4
+    neuron = one_neuron(a, [0.36 - deep, np.sqrt(0.75)], planes)
+    log, kinks = empty_log(), np.zeros((S, 2, 2))
+    limits = limits_with(known=1e-6 / np.hypot(1.0 if hidden else a, 1.0))
+    path = path_of(low / a, high / a, hidden=hidden)
+    assert walk(neuron, path, planes, tableau.TABLES, limits, log, kinks) == 2.0
+    events = rows_in(log)
+    told = [(int(before), int(after)) for before, after in events[:, 3:]]
+    assert told == [(GRAZES, BRANCH)] * undecided + [(ABOVE, BELOW)]
+    np.testing.assert_allclose(events[:, 0], 0.6 - np.sqrt(deep), atol=1e-5)

@@ -59,7 +59,8 @@ def log_max_angle(run: Trajectory, t: float, subset: Sequence[int] | None) -> fl
 
 def _from_products(run: Trajectory, net: Network, t: float, chosen: NDArray[np.int64]) -> float:
     """The same when every angle is small: the bundle shares one row since its last change."""
-    past = run.events[(run.events["t"] <= t) & np.isin(run.events["neuron"], chosen)]
+    changes = np.isin(run.events["kind"], ("branch", "flip"), invert=True)
+    past = run.events[changes & (run.events["t"] <= t) & np.isin(run.events["neuron"], chosen)]
     joined = {int(j): -np.inf for j in chosen}
     for event in past:
         joined[int(event["neuron"])] = float(event["log_t"])

@@ -152,7 +152,7 @@ class Controller:
         share = tolerances.CROSSINGS * self.rtol * problem.output_scale / float(np.sqrt(self.crowd))
         light = share / (tolerances.MISSED * problem.longest**2)
         unit = problem.law.force_scale * (1.0 if problem.is_square else self.rtol)
-        return coupled.limits_of(at, near, far, unit, light)
+        return coupled.limits_of(at, near, far, unit, light, self.rtol)
 
     def _reach(self, at: Start, limits: Limits, boost_rate: float) -> float:
         if not len(self.agenda.moments):

@@ -76,7 +76,7 @@ class Crowd:
 
     def applies(self, at: Start) -> bool:
         """Whether the next step is taken here."""
-        look = LOOK * max(1.0, self.problem.price)
+        look = LOOK * max(1.0, self.problem.stiff_price)
         ready = self.stiff < self.again * PATIENCE and self.taken < self.again * look
         return ready and len(at.classes.face) > 0 and not at.resting
 
@@ -148,7 +148,7 @@ class Crowd:
         """How much further an implicit step comes than explicit ones of the same price."""
         rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
         explicit = min(self.usual, BORDER / max(rate, 1e-300))
-        return float(taken.stretch.step - self.problem.price * explicit)
+        return float(taken.stretch.step - self.problem.stiff_price * explicit)
 
     # ------------------------------------------------------------------ kinks
 

@@ -136,7 +136,7 @@ class Flow:
     def _ending(self, at: Start, limit: Limit | None) -> Ending | None:
         """Whether the run ends here, and how."""
         stops = self.stops
-        if np.isfinite(stops.log_loss) and at.log_loss <= stops.log_loss + self.close:
+        if np.isfinite(stops.log_loss) and at.log_loss <= stops.log_loss + self._close(at):
             return Ending(Status.STOP_LOSS)
         if np.isfinite(stops.t_end) and self.state.log_t >= stops.log_t_end:
             return Ending(Status.T_END)
@@ -147,6 +147,16 @@ class Flow:
         if len(self.log) >= stops.max_events:
             return Ending(Status.BUDGET, np.nan, f"max_events={stops.max_events:g} is reached")
         return None
+
+    def _close(self, at: Start) -> float:
+        """How near the loss to stop at is to be reached: where outputs of large neurons cancel,
+        the rounding of these outputs decides.
+        """
+        if not self.problem.is_square or at.log_loss > self.stops.log_loss + 1.0:
+            return self.close
+        residual = float(np.linalg.norm(self.problem.y - at.h))
+        rounding = 4.0 * float(np.sqrt(self.problem.n)) * at.rounding
+        return self.close + min(rounding / max(residual, 1e-300), 1.0)
 
     def _move(self, at: Start, limit: Limit | None) -> None:
         """Advance by one phase."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.state import Modes
-from reluflow.kernels.flow.layout import ABOVE, BRANCH, DIE, FLIP, SLIDE, Planes
+from reluflow.kernels.flow.layout import ABOVE, BRANCH, DIE, FLIP, GRAZES, SLIDE, Planes
 from reluflow.kernels.flow.planes import is_alive
 from reluflow.trajectory import EVENT_DTYPE
 
@@ -32,6 +32,11 @@ class EventLog:
 
     def __len__(self) -> int:
         return self._count
+
+    @property
+    def grazes(self) -> int:
+        """How often the error of the run decided on which side of a plane a neuron went on."""
+        return sum(int((rows[:, 3] == GRAZES).sum()) for _, _, rows in self._dated)
 
     def extend(self, clock: float, unit: float, rows: Array) -> None:
         """Append rows whose moments are counted from ``clock`` in ``unit``."""

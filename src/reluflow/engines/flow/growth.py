@@ -19,6 +19,11 @@ GAUSS = 3.94e-8
 RADAU = 7.1e-7
 
 
+def turn(rtol: float) -> float:
+    """The boost in one part of a walk: what is missed of a neuron, however small, is below rtol."""
+    return float((rtol / GAUSS) ** (0.5 / STAGES))
+
+
 def missed(at: Start, step: float, boost: float) -> float:
     """The error of the size of neurons that turn by at most ``boost``."""
     if at.problem.decay:

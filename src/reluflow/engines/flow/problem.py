@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
 from reluflow.engines.flow.units import Units, natural_units
-from reluflow.engines.request import explicit_seconds, implicit_seconds
+from reluflow.engines.request import explicit_seconds, implicit_seconds, stiff_seconds
 from reluflow.kernels.flow.layout import Law, Planes
 from reluflow.losses import Loss, Square
 from reluflow.network import Network
@@ -84,7 +84,7 @@ class Problem:
             self.rate = self.kappa * self.spectral_norm * float(np.linalg.norm(self.y)) or 1.0
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
-        self.price = _price(self)
+        self.price, self.stiff_price = _prices(self)
         many = CROWD if self.is_square else CROWD_OF_CLASSES
         self.is_crowd = self.n >= many and self.price >= CHEAP and decay == 0.0
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate, self.decay)
@@ -184,10 +184,14 @@ def _gap(a: Array, norms: Array) -> Array:
     return np.where(np.abs(a - norms) <= BALANCED * norms, 0.0, (a - norms) * (a + norms))
 
 
-def _price(problem: Problem) -> float:
-    """What an implicit step costs, in explicit ones."""
+def _prices(problem: Problem) -> tuple[float, float]:
+    """What an implicit step costs, in explicit ones; and where outputs react fast."""
     shape = problem.n, problem.d, problem.net.width
-    return implicit_seconds(*shape, problem.is_square) / explicit_seconds(*shape)
+    explicit, is_square = explicit_seconds(*shape), problem.is_square
+    return (
+        implicit_seconds(*shape, is_square) / explicit,
+        stiff_seconds(*shape, is_square) / explicit,
+    )
 
 
 def split(W: Array, basis: Array) -> tuple[Array, Array]:

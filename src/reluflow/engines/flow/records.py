@@ -84,6 +84,10 @@ class Records:
             log_t = np.concatenate([old.log_t[:-1], log_t])
             log_loss = np.concatenate([old.log_loss[:-1], log_loss])
             events = np.concatenate([old.events, events])
+        stats = _stats(run, events, self.earlier)
+        # where the error decided on the way, another limit may be the true one
+        unbounded = stats["grazes"] > 0 and not np.isnan(ending.error)
+        error = np.inf if unbounded else ending.error
         return Trajectory(
             engine="flow",
             data=problem.data,
@@ -97,8 +101,8 @@ class Records:
             status=ending.status,
             reason=ending.reason,
             events=events,
-            limit_error=float(np.ldexp(ending.error, problem.units.hidden)),
-            stats=_stats(run, events, self.earlier),
+            limit_error=float(np.ldexp(error, problem.units.hidden)),
+            stats=stats,
             options=options,
         )
 
@@ -175,6 +179,7 @@ def _stats(run: Flow, events: NDArray[Any], earlier: Trajectory | None) -> Stats
         "rejected": run.counters.rejected,
         "evaluations": run.counters.evaluations,
         "plateaus": run.plateaus,
+        "grazes": run.log.grazes,
     }
     if earlier is not None:
         counts = {name: count + int(earlier.stats.get(name, 0)) for name, count in counts.items()}

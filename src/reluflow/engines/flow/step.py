@@ -113,7 +113,7 @@ def attempt(
             return Attempt(stretch, None, rows)
         bound = limits.light / max(min(1.0, boost) ** 2, 1e-300)
         most = _most(at, step, limits)
-        limits_now = Limits(*limits[:5], bound, LATE * bound, tail, most)
+        limits_now = Limits(*limits[:5], bound, LATE * bound, tail, most, *limits[9:])
         moved, rows = _carried(at, solved.c, step, limits_now, sure, patient)
         if step * at.problem.decay > LONG and (moved.first <= 1.0).any():
             return Attempt(stretch._replace(error=UNSETTLED), None, rows)
@@ -226,9 +226,10 @@ def outputs(at: Start, c: Array, step: float) -> Array:
     return np.asarray(kernel.node_outputs(c, at.system, step, tableau.RADAU_A))
 
 
-def limits_of(at: Start, near: float, far: float, unit: float, light: float) -> Limits:
+def limits_of(at: Start, near: float, far: float, unit: float, light: float, rtol: float) -> Limits:
     """The limits of a step: ends of slides, and the size of light neurons at boost one."""
-    return Limits(ON_PLANE, tick_of(at), near, far, unit, light, LATE * light, 1.0, np.inf)
+    late, turn, known = LATE * light, growth.turn(rtol), tolerances.KNOWN * rtol
+    return Limits(ON_PLANE, tick_of(at), near, far, unit, light, late, 1.0, np.inf, turn, known)
 
 
 def tick_of(at: Start) -> float:

@@ -18,6 +18,9 @@ RELEASE, RELEASE_FLOOR = 0.05, 1e-11
 # near a saddle are long, the slide would go on for as long, and the saddle multiplies what that
 # changes
 SLACK, SLACK_FLOOR = 0.05, 1e-11
+# a pre-activation is known to this times rtol, a share of the neuron: nearer to a plane that
+# repels it the error decides on which side it goes on
+KNOWN = 0.3
 # share of the tolerance that all crossings inside a step may use
 CROSSINGS = 0.2
 # what a step misses of a crossing inside it: this share of size x boost^2 (a kink in a quadrature)

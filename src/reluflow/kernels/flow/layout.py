@@ -10,8 +10,9 @@ from reluflow.checks import Array
 
 # modes of a pair (neuron, plane): below it, above it, sliding along it
 BELOW, ABOVE, SLIDE = 0, 1, 2
-# codes in a list of events where no plane changes its mode
-DIE, FLIP, BRANCH = 5, 6, 7
+# codes in a list of events where no plane changes its mode; a branch comes after GRAZES where a
+# neuron comes so near to a plane that repels it, or crosses it so slowly, that the error decides
+DIE, FLIP, BRANCH, GRAZES = 5, 6, 7, 8
 
 
 class Planes(NamedTuple):
@@ -127,7 +128,8 @@ class Limits(NamedTuple):
     (shares of the forces, at least of ``unit``), or by less if the mean of what it is outside by is
     more than ``most``, a force. Neurons whose size times the square of the boost
     is below ``light`` may have events inside a step; the same for the share of the step after their
-    first event and ``late``, if that share is at most ``tail``.
+    first event and ``late``, if that share is at most ``tail``. A neuron walks in parts in which it
+    turns by a boost of ``turn`` at most. Its pre-activations are known to ``known`` of its size.
     """
 
     on_plane: float
@@ -139,3 +141,5 @@ class Limits(NamedTuple):
     late: float
     tail: float
     most: float
+    turn: float
+    known: float

@@ -19,6 +19,10 @@ from reluflow.kernels.kernel import kernel
 
 # a velocity below this share of the largest is rounding
 STILL = 1e-12
+# what is below this times the rounding of its plane, or the error of its size, does not graze it
+AT_REST = 10.0
+# ... nor what begins a step at this share of that error: it has just left the plane
+STAYS = 0.02
 # what the next event is
 NOTHING, MEETS, RISES, SINKS, TURNS = 0, 1, 2, 3, 4
 

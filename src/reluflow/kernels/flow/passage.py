@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.kernels.flow.layout import Path, Tables
+from reluflow.kernels.flow.layout import Limits, Path, Tables
 from reluflow.kernels.flow.transport import dot2, slopes_alone
 from reluflow.kernels.kernel import kernel
 
@@ -64,6 +64,19 @@ def weights_at(path: Path, tau: float, out: Array) -> None:
             if r != k:
                 product *= tau - nodes[r]
         out[k] = product
+
+
+@kernel
+def slopes_at(path: Path, tau: float, out: Array) -> None:
+    """``out`` (K,): the derivatives of these polynomials at ``tau``."""
+    nodes = path.nodes
+    for k in range(len(nodes)):
+        value, slope = path.scale[k], 0.0
+        for r in range(len(nodes)):
+            if r != k:
+                slope = slope * (tau - nodes[r]) + value
+                value *= tau - nodes[r]
+        out[k] = slope
 
 
 @kernel
@@ -144,3 +157,42 @@ def moment_of_flip(
         if done:
             break
     return tau
+
+
+@kernel
+def reach_of(start: float, pull: Pull, path: Path, limits: Limits) -> float:
+    """How far the collocation of one part goes: in another row a pull may be much larger."""
+    if path.hidden:
+        return 1.0
+    square = 0.0
+    for k in range(len(pull.products)):
+        square = max(square, pull.products[k, k])
+    boost = (1.0 - start) * path.step * np.sqrt(square)
+    parts = np.ceil(boost / limits.turn)
+    return start + (1.0 - start) / parts if parts > 1.0 else 1.0
+
+
+@kernel
+def glances(
+    moment: float, where: int, moved: Passage, pull: Pull, path: Path, depth: float
+) -> bool:
+    """Whether a neuron that crosses plane ``where`` would have turned back within ``depth``.
+
+    With the speed v and the deceleration b of its row it would go on by ``v^2 / 2b``.
+    """
+    knots = len(path.nodes)
+    now, change = np.empty(knots), np.empty(knots)
+    weights_at(path, moment, now)
+    slopes_at(path, moment, change)
+    rise, push, bend = 0.0, 0.0, 0.0
+    for k in range(knots):
+        along = pull.along[k]
+        for r in range(knots):
+            along += pull.products[k, r] * moved.share[r]
+        rise += now[k] * along
+        push += now[k] * pull.push[k, where]
+        bend += change[k] * pull.push[k, where] / path.step
+    v, b = moved.a * push, moved.a * bend
+    if not path.hidden:
+        b += rise * push
+    return v * b < 0.0 and v * v < 2.0 * depth * abs(b)

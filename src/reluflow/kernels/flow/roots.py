@@ -168,16 +168,38 @@ def first_boundary(
 
 
 @kernel
+def _curve(start: float, slope: Array, step: float, path: Array) -> Array:
+    """Bernstein coefficients of what begins at ``start`` with ``slope`` (S + 1,) at the nodes."""
+    coefficients = np.empty(path.shape[0])
+    for k in range(path.shape[0]):
+        total = start
+        for r in range(len(slope)):
+            total += path[k, r] * step * slope[r]
+        coefficients[k] = total
+    return coefficients
+
+
+@kernel
+def turns_back(
+    z: float, side: float, speed: Array, step: float, path: Array, depth: float
+) -> float:
+    """When a pre-activation comes within ``depth`` of its plane, if it turns back in the step; 2.0.
+
+    It comes from ``side`` and nearer at first; ``speed`` (S + 1,) is as in `first_boundary`. It
+    must not have got across.
+    """
+    coefficients = _curve(z, speed, step, path)
+    if side * (coefficients[-1] - coefficients[-2]) <= 0.0:  # still nearer at the end
+        return 2.0
+    return float(first_exit(coefficients, side, -depth))
+
+
+@kernel
 def first_flip(a: float, slope: Array, step: float, path: Array) -> float:
     """First zero in (0, 1] of the output weight; 2.0 if none."""
     if a == 0.0:
         return 2.0
-    coefficients = np.empty(path.shape[0])
-    for k in range(path.shape[0]):
-        total = a
-        for r in range(len(slope)):
-            total += path[k, r] * step * slope[r]
-        coefficients[k] = total
+    coefficients = _curve(a, slope, step, path)
     return float(first_exit(coefficients, 1.0 if a > 0 else -1.0, 0.0))
 
 

@@ -24,10 +24,20 @@ from reluflow.kernels.flow.ending import (
 )
 from reluflow.kernels.flow.field import Field, field_of
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import FLIP, Limits, Path, Tables
-from reluflow.kernels.flow.neuron import Log, Neuron, note
+from reluflow.kernels.flow.layout import (
+    ABOVE,
+    BRANCH,
+    FLIP,
+    GRAZES,
+    SLIDE,
+    Limits,
+    Neurons,
+    Path,
+    Tables,
+)
+from reluflow.kernels.flow.neuron import AT_REST, STAYS, Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
-from reluflow.kernels.flow.roots import first_boundary, first_flip
+from reluflow.kernels.flow.roots import SPREAD, first_boundary, first_flip, turns_back
 from reluflow.kernels.flow.transport import (
     balance_of,
     damped_end,
@@ -37,6 +47,9 @@ from reluflow.kernels.flow.transport import (
 )
 from reluflow.kernels.flow.walk import walk
 from reluflow.kernels.kernel import kernel
+
+# a polynomial is below this times its largest value at the start and the Gauss nodes
+SPREADS = sum(SPREAD)
 
 
 class Moved(NamedTuple):
@@ -135,6 +148,35 @@ def _matters_since(log: Log, begun: int, path: Path, limits: Limits, size: float
     return 2.0
 
 
+@kernel
+def _note_graze(
+    neurons: Neurons, j: int, path: Path, tables: Tables, slack: float, depth: float, log: Log,
+    speed: Array,
+) -> None:  # fmt: skip
+    """Write down the first plane that repels neuron j and that it turns back within ``depth`` of.
+
+    What is on a plane to rounding rests there.
+    """
+    least = max(AT_REST * slack, STAYS * depth)
+    for p in range(speed.shape[1]):
+        if neurons.mode[j, p] >= SLIDE or abs(neurons.z[j, p]) <= least:
+            continue
+        side = 1.0 if neurons.mode[j, p] == ABOVE else -1.0
+        repels = neurons.a[j] * (path.high[-1, p] - path.low[-1, p]) > 0.0
+        if side * speed[0, p] >= 0.0 or not repels:
+            continue
+        # as near as it can come at the largest speed
+        most = 0.0
+        for r in range(len(speed)):
+            most = max(most, abs(speed[r, p]))
+        if abs(neurons.z[j, p]) > SPREADS * path.step * most + depth:
+            continue
+        moment = turns_back(neurons.z[j, p], side, speed[:, p], path.step, tables.path, depth)
+        if moment <= 1.0:
+            note(log, moment, j, p, GRAZES, BRANCH)
+            return
+
+
 class Ends(NamedTuple):
     """Neurons on their way to the end of a step: as in `Moved`, kinks by side and plane.
 
@@ -177,6 +219,9 @@ def _carry_the_quiet(
             slack += limits.on_plane * abs(neurons.a[j]) * step * all_forces
         first = _look(system, j, field, path, tables, slack, log, room)
         ends.first[j] = first
+        depth = limits.known * np.sqrt(full)
+        if first > 1.0 and square > (AT_REST * depth) ** 2:  # else near the origin, at rest there
+            _note_graze(neurons, j, path, tables, slack, depth, log, speed)
         if first <= 1.0:
             size_j, after = neurons.weight[j] * full, 1.0 - first
             if size_j < limits.light:
@@ -201,7 +246,7 @@ def _walk_the_others(
     neurons, whole = system.neurons, True
     firm = Limits(
         limits.on_plane, limits.tick, limits.near, limits.near, 0.0, limits.light, limits.late,
-        limits.tail, limits.most,
+        limits.tail, limits.most, limits.turn, limits.known,
     )  # fmt: skip
     for j in range(len(ends.first)):
         if ends.first[j] > 1.0:

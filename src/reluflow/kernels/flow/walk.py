@@ -12,12 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels.flow.layout import ABOVE, FLIP, SLIDE, Limits, Path, Planes, Tables
+from reluflow.kernels.flow.layout import (
+    BRANCH,
+    FLIP,
+    GRAZES,
+    SLIDE,
+    Limits,
+    Path,
+    Planes,
+    Tables,
+)
 from reluflow.kernels.flow.neuron import (
+    AT_REST,
     MEETS,
     NOTHING,
     RISES,
     SINKS,
+    STAYS,
     TURNS,
     Event,
     Log,
@@ -32,59 +43,21 @@ from reluflow.kernels.flow.passage import (
     Passage,
     Pull,
     combine,
+    glances,
     moment_of_flip,
     passage,
     pull_on,
+    reach_of,
     weights_at,
 )
 from reluflow.kernels.flow.planes import inverse_gram, is_alive, land
 from reluflow.kernels.flow.roots import bound_outside, first_boundary, first_flip, leaves_box
+from reluflow.kernels.flow.row import balanced, bare, replace
 from reluflow.kernels.flow.transport import hold
 from reluflow.kernels.kernel import kernel
 
-# from so many planes on products with the Gram matrix cost more than with the normals
-CROWD = 100
-
-
-@kernel
-def _add(g: Array, push: Array, k: int, f: float, p: int, planes: Planes) -> None:
-    """Add ``f u_p`` to the pull at node k."""
-    for r in range(g.shape[1]):
-        g[k, r] += f * planes.U[p, r]
-    for r in range(push.shape[1]):
-        push[k, r] += f * planes.gram[p, r]
-
-
-@kernel
-def _bare(row: NDArray[Any], path: Path, planes: Planes) -> tuple[Array, Array]:
-    """Pull and push of the planes that a neuron does not slide on."""
-    f = np.zeros(path.low.shape)
-    for p in range(len(row)):
-        if row[p] < SLIDE:
-            for k in range(len(f)):
-                f[k, p] = path.high[k, p] if row[p] == ABOVE else path.low[k, p]
-    g = np.dot(f, planes.U)
-    if len(row) >= CROWD and len(row) > 2 * planes.U.shape[1]:
-        return g, np.dot(g, planes.U.T)
-    return g, np.dot(f, planes.gram)
-
-
-@kernel
-def _balanced(
-    g: Array, push: Array, held: NDArray[Any], normal: Array, planes: Planes
-) -> tuple[Array, Array, Array]:
-    """Project a pull and its push on the planes held: also the multipliers (K, h) that do it."""
-    knots, h = len(g), len(held)
-    g, push, rho = g.copy(), push.copy(), np.zeros((knots, h))
-    for k in range(knots):
-        for p in range(h):
-            for q in range(h):
-                rho[k, p] -= normal[p, q] * push[k, held[q]]
-        for p in range(h):
-            _add(g, push, k, rho[k, p], held[p], planes)
-        for p in range(h):
-            push[k, held[p]] = 0.0
-    return g, push, rho
+# parts without an event in a walk, at most: a neuron that grows so far is no longer light
+PARTS = 64
 
 
 @kernel
@@ -130,15 +103,17 @@ def _scale(values: Array, factor: float) -> None:
 
 @kernel
 def next_event(
-    neuron: Neuron, start: float, pull: Pull, path: Path, tables: Tables, slack: float, log: Log
-) -> tuple[Event, Passage]:
-    """The first plane met, or change of sign in a slide, after ``start``; and the way to the end.
+    neuron: Neuron, start: float, stop: float, pull: Pull, path: Path, tables: Tables,
+    slack: float, log: Log,
+) -> tuple[Event, Passage]:  # fmt: skip
+    """The first plane met, or change of sign in a slide, between ``start`` and ``stop``.
 
-    A change of sign away from all planes has no consequence and is only written down.
+    And the way to ``stop``. A change of sign away from all planes has no consequence and is only
+    written down.
     """
     stages, size = len(tables.gauss), len(neuron.z)
     a = neuron.a[0]
-    whole = passage(start, 1.0, a, pull, path, tables)
+    whole = passage(start, stop, a, pull, path, tables)
     now, speed = np.empty(len(path.nodes)), np.empty((stages + 1, size))
     weights_at(path, start, now)
     combine(now, pull.push, speed[0])
@@ -146,17 +121,17 @@ def next_event(
     for k in range(stages):
         combine(whole.mix[k], pull.push, speed[k + 1])
         _scale(speed[k + 1], whole.value[k])
-    left = (1.0 - start) * path.step
+    left = (stop - start) * path.step
     tau, where = first_boundary(neuron.z, neuron.row, speed, left, tables.path, slack)
-    event = Event(NOTHING, 1.0, -1)
+    event = Event(NOTHING, stop, -1)
     if where >= 0:
-        event = Event(MEETS, start + tau * (1.0 - start), where)
+        event = Event(MEETS, start + tau * (stop - start), where)
     if not path.hidden and neuron.balance < 0.0:
         rise = np.empty(stages + 1)
         rise[0] = np.dot(now, pull.along)
         for k in range(stages):
             rise[k + 1] = whole.slope[k]
-        moment = start + (1.0 - start) * first_flip(a, rise, left, tables.path)
+        moment = start + (stop - start) * first_flip(a, rise, left, tables.path)
         if moment <= event.moment:
             moment = moment_of_flip(moment, start, a, pull, path, tables)
             if (neuron.row == SLIDE).any():
@@ -192,6 +167,24 @@ def _go(
         end = better
         moved = passage(start, end, neuron.a[0], pull, path, tables)
     return end, moved
+
+
+@kernel
+def _undecided(
+    neuron: Neuron, moment: float, where: int, moved: Passage, pull: Pull, path: Path,
+    limits: Limits,
+) -> bool:  # fmt: skip
+    """Whether the error decides that a neuron crosses a plane, which repels it."""
+    now, force = np.empty(len(path.nodes)), 0.0
+    weights_at(path, moment, now)
+    for k in range(len(now)):
+        force += now[k] * (path.high[k, where] - path.low[k, where])
+    square = np.dot(neuron.w, neuron.w)
+    depth = limits.known * np.sqrt(square + neuron.a[0] ** 2)
+    rests = square <= (AT_REST * depth) ** 2 or abs(neuron.z[where]) <= STAYS * depth
+    if rests or moved.a * force <= 0.0:
+        return False
+    return glances(moment, where, moved, pull, path, depth)
 
 
 @kernel
@@ -266,24 +259,27 @@ def walk(
 
     ``kinks`` (S, 2, P) gains what its outputs at the Radau nodes differ from those in its first
     row, by side and plane. Returns the share of the step at which it stopped, because it came to
-    a crossroads or to no end; 2.0 if it came through.
+    a crossroads, to no end, or is about to grow too far; 2.0 if it came through.
     """
     size, d = planes.U.shape
     slack = _slack(neuron, path, limits)
-    g, push = _bare(neuron.row, path, planes)
+    g, push = bare(neuron.row, path, planes)
     none = np.empty((0, 0))
-    start, kept = 0.0, -1  # kept: a slide that seemed to end but is held by the forces there
-    for turns in range(4 * size + 8):
+    start, parts = 0.0, 0
+    kept = -1  # a slide that seemed to end but is held by the forces there
+    for turns in range(4 * size + 8 + PARTS):
         if start >= 1.0 or not is_alive(neuron.row, planes.both):
             return 2.0
         held = np.flatnonzero(neuron.row == SLIDE)
         bound, felt, rho, free = g, push, none, False
         if len(held):
             normal, free = inverse_gram(planes.gram, held)
-            bound, felt, rho = _balanced(g, push, held, normal, planes)
+            bound, felt, rho = balanced(g, push, held, normal, planes)
             land(neuron.w, neuron.row == SLIDE, planes)
         pull = pull_on(neuron.w, bound, felt)
-        event, moved = next_event(neuron, start, pull, path, tables, slack, log)
+        # the error of the step answers for its first row
+        stop = reach_of(start, pull, path, limits) if turns > 0 else 1.0
+        event, moved = next_event(neuron, start, stop, pull, path, tables, slack, log)
         if free:
             ends = _first_end(start, rho, held, kept, path, tables, limits)
             if ends.moment <= event.moment:
@@ -291,6 +287,9 @@ def walk(
         end = event.moment
         if event.kind != NOTHING:
             end, moved = _go(neuron, start, event, pull, path, tables, slack)
+        comes = event.kind == MEETS and abs(neuron.z[event.plane]) > AT_REST * slack
+        if comes and _undecided(neuron, end, event.plane, moved, pull, path, limits):
+            note(log, end, neuron.who, event.plane, GRAZES, BRANCH)
         if neuron.weight != 0.0:
             _contribute(neuron, start, end, turns == 0, pull, path, tables, kinks)
         for k in range(len(g)):
@@ -304,29 +303,17 @@ def walk(
                 land(neuron.w, neuron.row == SLIDE, planes)
             if not path.hidden:
                 neuron.a[0] = hold(neuron.a[0], neuron.w, neuron.balance)
-            return 2.0
+            start, parts = end, parts + 1
+            if parts == PARTS:
+                return start if start < 1.0 else 2.0
+            slack = max(slack, _slack(neuron, path, limits))
+            continue
         before = neuron.row.copy()
         event = Event(event.kind, end, event.plane)
         if not _apply(neuron, event, felt, path, planes, limits, slack, log):
             return end
         kept = event.plane if (before == neuron.row).all() and event.kind != MEETS else -1
         for p in range(size):
-            _replace(g, push, before[p], neuron.row[p], p, path, planes)
+            replace(g, push, before[p], neuron.row[p], p, path, planes)
         start = end
     return start
-
-
-@kernel
-def _replace(
-    g: Array, push: Array, before: int, after: int, p: int, path: Path, planes: Planes
-) -> None:
-    """Account for a plane whose mode has changed."""
-    if before == after:
-        return
-    for k in range(len(g)):
-        change = 0.0
-        if after < SLIDE:
-            change += path.high[k, p] if after == ABOVE else path.low[k, p]
-        if before < SLIDE:
-            change -= path.high[k, p] if before == ABOVE else path.low[k, p]
-        _add(g, push, k, change, p, planes)
