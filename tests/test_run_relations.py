@@ -134,6 +134,7 @@ def moved_start(run, **changes):
     [
         ("flow-square", {"a": np.array([1e308, 0.1, 0.1, 0.1])}),
         ("flow-square", {"log_scale_out": np.array([9e15, 0.0, 9e15, 0.0])}),
+        ("flow-logistic", {"log_scale": np.array([-0.5, 0.2, 0.0, 1e16])}),
         ("flow-limit", {"log_scale_out": np.array([127.0, 127.0, -60.0, 127.0])}),
         ("flow-limit", {"log_scale": np.full(4, -61.0), "log_scale_out": np.full(4, -61.0)}),
         ("flow-hidden", {"a": np.array([0.7])}),

@@ -177,7 +177,7 @@ _ENDS: Mapping[str, Check] = {
     "final_log_loss": _any_real("final_log_loss"),
 }
 # checked where they are: a flow that is continued adds to them
-_COUNTED = ("steps", "rejected", "evaluations", "plateaus", "stretches")
+_COUNTED = ("steps", "rejected", "evaluations", "plateaus", "grazes", "stretches")
 _COUNTS = {name: _count(name) for name in _COUNTED}
 
 # what other modules read without asking; the flow has none of the ends

@@ -106,8 +106,9 @@ def check_start(net: States, states: States, t: Array, *, options: Mapping[str, 
         else:
             left = np.exp(-2.0 * _decayed(t, options))[:, None]
             kept = later_a - a if hidden else (later_a**2 - later_w**2) - left * (a**2 - w**2)
-        # logarithms of deep scales are known to their spacing, which is then that of the shares
-        depth = np.where(np.isfinite(start[1]), np.abs(start[1]), 0.0)
+        # logarithms of deep scales are known to their spacing, which is then that of the shares;
+        # no flow starts as far above the range of floats
+        depth = np.where(np.isfinite(start[1]), np.maximum(-start[1], 0.0), 0.0)
         loose = TOL + 8.0 * np.spacing(depth)
         fits = np.abs(kept) <= loose
         if t[0] == 0.0:
