@@ -6,7 +6,7 @@ import pytest
 import reluflow as rf
 from reluflow.papers.highdim.draws import assigned_start, step_size
 from reluflow.papers.highdim.law import kick, kick_error
-from reluflow.papers.separable import example
+from reluflow.papers.separable import example, hard_margin
 from reluflow.theory.subject import subject_of
 from reluflow.theory.wrong import ending, recorded
 
@@ -39,6 +39,30 @@ def test_neurons_that_turn_after_the_fit_do_not_contradict_the_time_of_alignment
     assert verdict == "UNRESOLVED"
     assert measured > 1e11 > bound
     assert "outside the regime unmoved" in note
+
+
+@pytest.mark.parametrize("answer", ["wrong", "raises"])
+def test_hard_margin_vectors_do_not_rest_on_the_word_of_a_library(monkeypatch, answer):
+    import scipy.optimize
+
+    def broken(A, b):
+        if answer == "raises":
+            raise RuntimeError("too many iterations")
+        return np.ones(A.shape[1]), 0.0
+
+    rng = np.random.default_rng(0)
+    draws = [0.05 + np.abs(rng.standard_normal((9, 4))) for _ in range(20)]
+    right = [hard_margin(X) for X in draws]
+    monkeypatch.setattr(scipy.optimize, "nnls", broken)
+    for X, w in zip(draws, right, strict=True):
+        assert hard_margin(X) == pytest.approx(w, rel=1e-10)
+
+
+def test_hard_margin_vectors_of_short_points_are_those_of_long_ones():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = np.abs(rng.standard_normal((30, 3)))
+        assert 1e-6 * hard_margin(1e-6 * X) == pytest.approx(hard_margin(X), rel=1e-12, abs=0.0)
 
 
 def turning(goal=1e4):
@@ -80,6 +104,19 @@ def test_products_are_compared_where_the_first_pairs_share_all_points():
     run, _ = DRAWS[name](np.random.default_rng([sum(map(ord, name)), 16]))
     assert row(name, "B2", run).verdict == "PASS"
     assert row(name, "B2", rf.papers.named(name)["B2"].wrong(run)).verdict == "FAIL"
+
+
+def test_jumps_that_follow_closely_are_looked_at_deeper_as_long_as_they_are_open():
+    """Seed 68: at log(1/lambda) = 585 the second jump begins before the first has ended."""
+    name = "orthogonal"
+    run, _ = DRAWS[name](np.random.default_rng([sum(map(ord, name)), 68]))
+    for id in ("O18", "O34"):
+        found = row(name, id, run)
+        assert found.verdict == "PASS"
+        assert "= 5855" in found.note
+        found = row(name, id, run, engines=None)
+        assert found.verdict == "UNRESOLVED"
+        assert "a deeper run decides" in found.note
 
 
 def test_signs_of_neurons_that_agree_with_the_labels_by_chance_are_still_random():

@@ -77,6 +77,19 @@ def test_an_open_row_follows_a_run_as_far_as_work_allows_whatever_the_clock_says
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(("spent", "levels"), [(3e5, [3.2e5]), (1e5, [])])
+def test_an_open_row_is_judged_where_work_ran_out_if_that_is_a_decade_later(
+    monkeypatch, spent, levels
+):
+    """Seeds 11, 65 and 1125: U10 is decided at F = 2e5, and work ran out before 2e6."""
+    run = late_run()
+    case = PAPER.prepare(Subject(run.data, run.net, (run,), {"flow": rf.flow}))
+    work = 2.0 * univariate_case.WORK
+    monkeypatch.setattr(case, "_work", lambda one: work * (-float(one.log_loss[-1]) > spent))
+    found = [-float(later.log_loss[-1]) for later in case.later_runs()]
+    assert found == pytest.approx(levels)
+
+
 # ---------------------------------------------------------------------- broken hypotheses
 
 

@@ -10,6 +10,7 @@ from reluflow.geometry.hessian import HessianSpectrum, hessian_spectrum
 from reluflow.geometry.kernel import TangentKernel, tangent_kernel
 from reluflow.geometry.kkt import KKT, kkt
 from reluflow.geometry.margins import margin, smoothed_margin
+from reluflow.geometry.nonnegative import NonnegativeFit, nnls
 from reluflow.geometry.pieces import Kinks, kinks
 from reluflow.geometry.population import population_error
 from reluflow.geometry.rank import (
@@ -32,6 +33,7 @@ __all__ = [
     "KKT",
     "HessianSpectrum",
     "Kinks",
+    "NonnegativeFit",
     "ResolvedRegions",
     "StationaryPoint",
     "TangentKernel",
@@ -47,6 +49,7 @@ __all__ = [
     "margin",
     "max_angle",
     "mean_angle",
+    "nnls",
     "nuclear_norm",
     "pairwise_angles",
     "population_error",

@@ -51,6 +51,11 @@ def nnls(A: ArrayLike, b: ArrayLike, *, tol: float = 1e-12) -> NonnegativeFit:
     tol : float
         Accepted violation of the optimality conditions, relative as in `NonnegativeFit`.
 
+    Returns
+    -------
+    NonnegativeFit
+        The minimiser, its residual and its violation.
+
     Examples
     --------
     >>> nnls([[1.0, 0.0], [0.0, 1.0]], [2.0, -1.0]).x

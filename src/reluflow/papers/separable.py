@@ -75,10 +75,9 @@ class Classes(Case):
 
 def hard_margin(X: np.ndarray) -> np.ndarray:
     """The shortest w with ``w.x >= 1`` for all rows: along the shortest point of their hull."""
-    from scipy.optimize import nnls
-
-    weights, _ = nnls(np.vstack([X.T, np.ones(len(X))]), np.append(np.zeros(X.shape[1]), 1.0))
-    w = X.T @ weights
+    Z = X / np.linalg.norm(X, axis=1).min()  # so that the hull is about as far away as its weight
+    fit = rf.geometry.nnls(np.vstack([Z.T, np.ones(len(Z))]), np.append(np.zeros(Z.shape[1]), 1.0))
+    w = Z.T @ fit.x
     return np.asarray(w / (X @ w).min())
 
 

@@ -111,7 +111,7 @@ def activations(item: LabelledRun) -> Section:
         f"each training point ({item.label}). Events of the whole run: {listed}."
     )
     if len(run.branches):
-        text += " Diamonds: branches, where the solution was not unique."
+        text += " Diamonds: branches, where the solution was not unique or not decided."
     if run.engine == "descent" and not len(run.events):
         text += " Patterns are those of the records."
     figure = Figure("activations", "Activation raster", (panel,), cursor=True)

@@ -233,7 +233,7 @@ class Case:
         """Start a run of the flow, if that is allowed; undecided where it does not end."""
         run = self.subject.flow(data, net, **options)
         if run.status is Status.BUDGET:
-            raise Unresolved(f"a run of the flow did not end: {run.ending}")
+            raise Unresolved(f"a run of the flow did not end: {run.ending}; a longer one decides")
         return run
 
     def draw(self, count: int) -> list[tuple[Dataset, Network]]:

@@ -10,8 +10,10 @@ Judging happens here and nowhere else:
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reluflow.theory.verdicts import (
@@ -95,11 +97,13 @@ class Statement:
         except Unresolved as reason:
             return self._row(Verdict.UNRESOLVED, None, str(reason))
         verdict = verdict_of(found)
+        if verdict is Verdict.UNRESOLVED and math.isfinite(found.margin):
+            found = replace(found, note=_within(found))
         open_ = [h for h in hypotheses if h.verdict is Verdict.UNRESOLVED]
         if open_:
             notes = [f"assumption {h.id} is undecided: {h.note or h.title}" for h in open_]
-            told = "it would hold" if verdict is Verdict.PASS else "it would not hold"
-            return self._row(Verdict.UNRESOLVED, found, "; ".join([told, *notes]))
+            told = {Verdict.PASS: ["it would hold"], Verdict.FAIL: ["it would not hold"]}
+            return self._row(Verdict.UNRESOLVED, found, "; ".join([*told.get(verdict, []), *notes]))
         return self._within_regime(case, found, verdict)
 
     def _observed(self, case: Case, failed: list[Check]) -> Check:
@@ -121,11 +125,14 @@ class Statement:
         outside = [h for h in outside if h.verdict is not Verdict.PASS]
         if not outside:
             return self._row(verdict, found)
-        reached = "; ".join(f"outside the regime {h.id}: {h.note or h.title}" for h in outside)
+        said = {h.id: f"{h.title} ({h.note})" if h.note else h.title for h in outside}
+        reached = "; ".join(f"outside the regime {id}: {text}" for id, text in said.items())
         if verdict is not Verdict.FAIL:
             return self._row(verdict, found, reached)
         return self._row(
-            Verdict.UNRESOLVED, found, f"does not hold yet, {self._trend(case, found)}; {reached}"
+            Verdict.UNRESOLVED,
+            found,
+            f"does not hold yet, {self._trend(case, found)}; {reached}; a subject within decides",
         )
 
     def _trend(self, case: Case, found: Finding) -> str:
@@ -154,3 +161,9 @@ class Statement:
         said = [text for text in ("" if found is None else found.note, note) if text]
         measured, bound = (None, None) if found is None else (found.measured, found.bound)
         return Check(self.id, self.title, verdict, measured, bound, "; ".join(said), observed)
+
+
+def _within(found: Finding) -> str:
+    """The note of a number that its error keeps open: what it is good for, what it misses."""
+    told = f"{abs(found.margin):.2g} from its bound, known to {found.error:.2g}"
+    return "; ".join(text for text in (found.note, f"{told}: a smaller error decides") if text)

@@ -84,9 +84,15 @@ class Subject:
                 break
             options["max_seconds"] *= 4.0  # the seconds of the clock went to other work
         if run.status in (Status.FAILED, Status.INTERRUPTED):
-            raise Unresolved(f"a run of the {engine} ended as `{run.status}`: {run.ending}")
+            raise Unresolved(
+                f"a run of the {engine} ended as `{run.status}`: {run.ending}; "
+                "one that goes on, by another rtol, would decide"
+            )
         if own and run.status is Status.BUDGET:
-            raise Unresolved(f"a run of the {engine} did not end within {LONGEST:g} s")
+            raise Unresolved(
+                f"a run of the {engine} did not end within {LONGEST:g} s; "
+                "fewer neurons would decide"
+            )
         return run
 
 
@@ -150,7 +156,7 @@ def untrusted(runs: Sequence[Trajectory]) -> list[str]:
 
 
 def branch_text(run: Trajectory) -> str:
-    """Where the solution was not unique."""
+    """Where the solution was not unique, or the tolerance did not decide."""
     first, count = run.branches[0], len(run.branches)
     times = "once" if count == 1 else f"{count} times"
     return (

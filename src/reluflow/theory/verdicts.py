@@ -310,12 +310,14 @@ def falls(
     if last <= error:
         return Finding(1.0, 0.0, last, error, f"reached: {told}")
     if len(values) < 4:
-        return undecided(last, 0.0, f"{told}; the run is too short for a trend")
+        return undecided(last, 0.0, f"{told}; the run is too short for a trend; continue it")
     tail = slice(min(len(values) - 4, int((levels < levels[-1] / 10.0001).sum())), None)
     fit = case.fit(np.log(levels[tail]), np.log(np.maximum(values[tail], error)))
     power, spread = -fit.slope, 2.0 * fit.error
-    text = f"{told}; falls like F^-{power:.3g} (+- {spread:.2g})"
+    text = f"{told}; {'falls' if power > 0.0 else 'goes'} like F^{-power:.3g} (+- {spread:.2g})"
     if power <= SLOWEST and (last <= FAR or power > VANISHING):
         note = f"{text}; a later run decides, unless it falls like 1/log F"
         return replace(undecided(power, SLOWEST, note), trend=power)
+    if abs(power - SLOWEST) < spread:
+        text = f"{text}; a later run decides"
     return Finding(power - SLOWEST, spread, power, SLOWEST, text, power)

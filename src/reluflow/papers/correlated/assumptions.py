@@ -175,10 +175,10 @@ def threshold(case: Correlated) -> Finding:
     if case.angle >= math.pi / 2 or case.eta[-1] <= 1e-24 * case.eta[0]:
         return holds(False, note="the points depend, or one is not within pi/2 of the teacher")
     if data.d > EXACT_DIMENSION:
-        raise Unresolved(f"V is computed exactly up to d = {EXACT_DIMENSION} only")
+        raise Unresolved(f"V is computed up to d = {EXACT_DIMENSION}; fewer dimensions decide")
     answer = case.rank
     if answer.min_rank_is_min_norm is None:
-        return undecided(answer.V, 1.0, answer.reason)
+        return undecided(answer.V, 1.0, f"{answer.reason}; data with V further from 1 decide")
     return holds(True, answer.V, 1.0, answer.reason)
 
 

@@ -35,7 +35,9 @@ def a1(case: HighDim) -> Finding:
 def a2(case: HighDim) -> Finding:
     """The surrogate: below 1/4 it holds; where a ratio is below 1 it fails; between it is open."""
     if case.dimension is Verdict.UNRESOLVED:
-        return undecided(case.surrogate, SURE, "open: the constant of A2 is not known")
+        return undecided(
+            case.surrogate, SURE, "open: the constant of A2 is not known; a higher d decides"
+        )
     passed = case.dimension is Verdict.PASS
     why = "a ratio of A2 is below 1" if case.ratios else f"above {HOPELESS:g}"
     return holds(passed, case.surrogate, SURE, "" if passed else why)
@@ -55,7 +57,7 @@ def a2b(case: HighDim) -> Finding:
 
 def _ratio(case: HighDim, which: int) -> Finding:
     if case.ratios is None:
-        return undecided(note="the covariance of these data is not known")
+        return undecided(note="the covariance is not known; data that know it decide")
     return at_least(case.ratios[which], 1.0, note="necessary; the paper's constant is not known")
 
 

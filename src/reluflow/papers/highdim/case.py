@@ -228,7 +228,9 @@ class HighDim(Case):
             max_seconds=120.0,
         )
         if run.status not in LIMITS:
-            raise Unresolved(f"the run to the limit ended as `{run.status}`: {run.ending}")
+            raise Unresolved(
+                f"descent ended as `{run.status}`: {run.ending}; its limit would decide"
+            )
         return run
 
     @cached_property
@@ -300,7 +302,9 @@ class HighDim(Case):
         if star is None:
             return float(np.linalg.norm(moved))
         if not star.certified:
-            raise Unresolved("the minimum-norm solution is not certified")
+            raise Unresolved(
+                "the shortest fit is not certified; points further from dependence help"
+            )
         return float(np.linalg.norm(moved - star.W[0]))
 
     def run_of(self, problem: Problem) -> Trajectory:
@@ -316,7 +320,7 @@ class HighDim(Case):
             max_seconds=60.0,
         )
         if run.status not in LIMITS:
-            raise Unresolved(f"a run to the limit ended as `{run.status}`: {run.ending}")
+            raise Unresolved(f"a run ended as `{run.status}`: {run.ending}; its limit would decide")
         return run
 
 

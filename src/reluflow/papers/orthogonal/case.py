@@ -7,6 +7,7 @@ accelerated time :math:`\tau = t/L`; process = `reluflow.limits.saddle_to_saddle
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -225,9 +226,17 @@ class Orthogonal(Case):
         if max(need) > LARGEST:
             raise Unresolved(
                 f"near tie at jump {int(np.argmin(self.gaps))}: its rival is out of the way only "
-                f"for log(1/lambda) above {max(need):.3g}, beyond the {LARGEST:.3g} that is tried"
+                f"for log(1/lambda) above {max(need):.3g}, beyond the {LARGEST:.3g} that is tried; "
+                "labels or masks further from the tie would decide"
             )
         return float(max(need))
+
+    def depths(self) -> Iterator[float]:
+        """`deep` and, for claims that are open there, ten times as deep, and so on."""
+        L = self.deep
+        yield L
+        while (L := 10.0 * L) <= LARGEST and self.subject.engines is not None:
+            yield L
 
     @cached_property
     def deep_run(self) -> Trajectory:
@@ -254,7 +263,9 @@ class Orthogonal(Case):
         found = half_times(run, self.limit)
         if np.isnan(found).any():
             k = int(np.flatnonzero(np.isnan(found))[0])
-            raise Unresolved(f"the run ends before the group of jump {k} reaches half its norm")
+            raise Unresolved(
+                f"the run ends before the group of jump {k} reaches half its norm; continue it"
+            )
         return found
 
     def middles(self, times: Array) -> Array:

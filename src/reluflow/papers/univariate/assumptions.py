@@ -48,7 +48,9 @@ def teacher_labels(case: Univariate) -> Finding:
 def normal_start(case: Univariate) -> Finding:
     """A test that speaks only against; too few weights decide nothing."""
     if case.net.width < FEWEST:
-        raise Unresolved(f"{case.net.width} neurons are too few for a test of their law")
+        raise Unresolved(
+            f"{case.net.width} neurons are too few for a test of their law; {FEWEST} decide"
+        )
     note = "Kolmogorov-Smirnov; a pass says that nothing speaks against it"
     return at_least(case.start_p_value, LEVEL, note=note)
 
@@ -71,7 +73,7 @@ def hidden_scale(case: Univariate) -> Finding:
     error, estimated = _sampling(case, 0, case.sigma_hidden, case.flat.W.size)
     found = at_least(case.sigma_hidden, case.required.sigma_hidden, error, note=estimated)
     if case.density is None and found.margin >= 0.0:
-        note = "the density is not given; the bound used C = 1/(2R), the least possible"
+        note = "the density is not given; the bound used C = 1/(2R), the least; density= decides"
         return undecided(case.sigma_hidden, case.required.sigma_hidden, note)
     return found
 

@@ -241,13 +241,13 @@ class Univariate(Case):
             yield run
 
     def _hundredfold(self, run: Trajectory | None) -> Trajectory | None:
-        """A run continued to a hundred times its F, or None where that is too much work."""
+        """A run continued to a hundred times its F; to ten times or more where work runs out."""
         assert run is not None
-        goal = 100.0 * float(run.log_loss[-1])
-        while run.log_loss[-1] > goal * (1.0 - 1e-9):
+        begin = float(run.log_loss[-1])
+        while run.log_loss[-1] > 100.0 * begin * (1.0 - 1e-9):
             if self._work(run) - self._work(self.late_run) > WORK:
-                return None
-            level = max(goal, 2.0 * float(run.log_loss[-1]))
+                return run if run.log_loss[-1] <= 10.0 * begin else None
+            level = max(100.0 * begin, 2.0 * float(run.log_loss[-1]))
             run = self.subject.proceed(run, stop_log_loss=level)
             if run.status is not Status.STOP_LOSS:
                 return None

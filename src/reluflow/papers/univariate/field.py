@@ -146,7 +146,8 @@ def integrate(
         left -= 1
         if left < 0:
             raise Unresolved(
-                f"a general solver needs more than {MOST} evaluations on the clock {clock}"
+                f"a general solver needs more than {MOST} evaluations on the clock {clock}; "
+                "fewer neurons would decide"
             )
         at = field(data, theta[:m], theta[m:].reshape(m, -1), loss, modes)
         g = np.concatenate([at.outputs, at.hidden.ravel()])

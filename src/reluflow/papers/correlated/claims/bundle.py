@@ -38,7 +38,7 @@ def angles_fall(case: Correlated) -> Finding:
     """The largest angle between two neurons of J+ at successive records."""
     logs = np.array([log_angle for _, log_angle in _bundle_angles(case)])
     if len(logs) < 2:
-        raise Unresolved("the run has no two records after T1")
+        raise Unresolved("the run has no two records after T1; record more of them")
     return at_most(float(np.diff(logs).max()), 10.0 * case.tolerance + case.neuron_rounding())
 
 
@@ -77,7 +77,9 @@ def conserved_products(case: Correlated) -> Finding:
     end = float(case.run.t[-1]) * case.rate
     last = case.sticks.T0 - 1.0 + min(1.0, 0.1 / case.k)
     if last >= end:
-        raise Unresolved(f"the run ends at t = {end:.4g}, before all points are active")
+        raise Unresolved(
+            f"the run ends at t = {end:.4g}, before all points are active; continue it"
+        )
     for start in (last, *_own_starts(case)):
         worst, compared = _changes(case, start, end)
         if compared:
@@ -120,7 +122,9 @@ def _sharing(case: Correlated, start: float) -> list[int]:
     active = set(np.flatnonzero(pattern.all(axis=1)).tolist())
     chosen = [j for j in case.positive if j in active and j not in later]
     if len(chosen) < 2:
-        raise Unresolved("fewer than two neurons are active on all points to the end")
+        raise Unresolved(
+            "fewer than two neurons are active on all points to the end; more neurons would show it"
+        )
     return chosen
 
 

@@ -47,14 +47,16 @@ def descent_follows(case: Correlated) -> Finding:
     flow = case.started(scale)
     log_half = float(flow.log_loss[0]) - math.log(2.0)
     if flow.log_loss[-1] > log_half:
-        raise Unresolved("the flow does not learn half of the loss")
+        raise Unresolved("the flow does not learn half of the loss; continue it")
     k = int(np.flatnonzero(flow.log_loss <= log_half)[0])
     t, there = float(flow.t[k]), flow.network(k)
     curvature = float(np.linalg.eigvalsh(case.data.gram)[-1]) / case.data.n
     first = math.ceil(10.0 * t * max(curvature * max(1.0, there.squared_norm), case.k))
     steps = [first * 2**power for power in range(HALVINGS)]
     if steps[-1] * case.data.n * case.net.width > 2e9:
-        raise Unresolved(f"{steps[-1]} steps of descent are too many for a check")
+        raise Unresolved(
+            f"{steps[-1]} steps of descent are too many for a check; fewer neurons decide"
+        )
     errors = []
     for count in steps:
         run = case.subject.descend(
@@ -85,7 +87,9 @@ def tail_slope(case: Correlated) -> Finding:
         runs = [case.started(scale, rtol=1e-8, stop=STOP) for scale in scales]
     angles = [_final_log_angle(case, run) for run in runs]
     if max(angles) > _DEGREE:
-        raise Unresolved(f"an angle is {math.degrees(math.exp(max(angles))):.3g} degrees")
+        raise Unresolved(
+            f"an angle is {math.degrees(math.exp(max(angles))):.3g} degrees; smaller scales decide"
+        )
     x = [common_scale(run.net)[0] for run in runs]
     found = line(x, angles).slope
     return at_most(abs(found - 1.0), 0.02, note=f"slope {found:.6g} over {len(runs)} scales")

@@ -156,7 +156,9 @@ def quadratic_times(case: Correlated) -> Finding:
         )
         found = flow_crossings(case, run)
         if any(found[j][0].tolist() != case.sticks.order[j].tolist() for j in case.moving):
-            raise Unresolved(f"the order of crossings differs at ln(scale) = {scale:.4g}")
+            raise Unresolved(
+                f"the order of crossings differs at ln(scale) = {scale:.4g}; fewer of them decide"
+            )
         gaps = [found[j][1] - case.sticks.times[j] for j in case.moving]
         constants.append(np.concatenate(gaps) * np.exp(-2.0 * scale))
     first, second = constants
@@ -164,7 +166,9 @@ def quadratic_times(case: Correlated) -> Finding:
     errors = 3e-12 * (1.0 + late) * np.exp(-2.0 * scales[1])
     resolved = np.abs(second) > 1e4 * errors
     if not resolved.any():
-        raise Unresolved(f"the differences are below the error of the times, {errors.min():.1e}")
+        raise Unresolved(
+            f"differences are below the error of times, {errors.min():.1e}; a smaller one decides"
+        )
     worst = float((np.abs(first - second) / np.abs(second))[resolved].max())
     sizes = np.abs(second[resolved])
     note = (

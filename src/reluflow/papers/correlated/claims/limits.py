@@ -93,7 +93,9 @@ def predicted_limit(case: Correlated) -> Finding:
     if max(distances) < RESOLUTION:
         return at_most(max(distances), RESOLUTION, note="reached to rounding at every scale")
     if min(distances) < RESOLUTION:
-        raise Unresolved(f"distances down to {min(distances):.1e} are below rounding")
+        raise Unresolved(
+            f"distances down to {min(distances):.1e} are below rounding; larger scales decide"
+        )
     found = line(x, [math.log(value) for value in distances]).slope
     note = f"distance {distances[-1]:.3g} at ln(scale) = {x[-1]:.3g}"
     return at_least(found, 0.98, note=note)
@@ -160,7 +162,9 @@ def least_norm(case: Correlated) -> Finding:
     program = _program(case)
     if answer.min_rank_is_min_norm:
         if not program.certified:
-            raise Unresolved(f"the least norm is only known to be in {_interval(program)}")
+            raise Unresolved(
+                f"the least norm is only known to be in {_interval(program)}; fewer points help"
+            )
         return equals(program.value, best, 1e-6 * best, note=note)
     # a network below 2|v*| is the proof, whether or not the program is certified
     value = min(program.value, _fitting(case).squared_norm)
@@ -255,7 +259,7 @@ def _fitting(case: Correlated) -> Network:
     """The rank-2 network of the proof."""
     net = case.rank.counterexample
     if net is None:
-        raise Unresolved("the network of the proof was not found")
+        raise Unresolved("the network of the proof was not found; data with a larger M decide")
     return net
 
 

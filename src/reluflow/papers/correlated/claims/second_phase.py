@@ -223,7 +223,9 @@ def final_rate(case: Correlated) -> Finding:
     # the limit network differs from a rank-1 one by O(scale), and so does its kernel
     spread = math.exp(min(case.bundle.log_max_angle(case.log_scale), 0.0))
     if spread > 0.1:
-        raise Unresolved(f"the scale is too large: the bundle would end {spread:.2g} wide")
+        raise Unresolved(
+            f"the scale is too large: the bundle would end {spread:.2g} wide; a smaller decides"
+        )
     note = f"mu = {mu:.6g}, between eta_d = {case.eta[-1]:.4g} and eta_1 = {case.eta[0]:.4g}"
     return at_most(gap, 1e-3 + spread, 10 * case.tolerance + impure, note=note)
 
@@ -245,6 +247,6 @@ def slowest_mode(case: Correlated) -> tuple[float, float, float]:
             if best is None or impure < best[0]:
                 best = impure, found
     if best is None:
-        raise Unresolved("the run has not reached the second phase")
+        raise Unresolved("the run has not reached the second phase; continue it")
     measured = squared_gradient(case, best[1]) / math.exp(best[1].log_loss)
     return float(rates[0]), measured, best[0]

@@ -62,10 +62,12 @@ def hd27(case: HighDim) -> Finding:
     :math:`M \eta l_1` times as far.
     """
     if case.n > LARGEST:
-        raise Unresolved(f"the minimum over {case.n} points is not computed; up to {LARGEST}")
+        raise Unresolved(
+            f"the minimum over {case.n} points is not computed; {LARGEST} would decide"
+        )
     star = multi_relu(case.data, case.s)
     if not star.certified:
-        raise Unresolved("the shortest weights of these signs are not certified")
+        raise Unresolved("the shortest weights of these signs are not certified; fewer points help")
     W = case.W_inf - case.apart
     gap = nearest_copy(W, star.W, case.s)
     scale = float(case.size.max()) * np.sqrt(case.m * case.n / case.l1)
@@ -90,5 +92,5 @@ def hd28(case: HighDim) -> Finding:
     if excess < -1e-6:
         return holds(False, -excess, 1e-6, note)
     if not least.certified:
-        return undecided(-excess, 1e-6, note)
+        return undecided(-excess, 1e-6, f"{note}; not certified, fewer neurons would decide")
     return at_most(abs(excess), 1e-6, note=note)

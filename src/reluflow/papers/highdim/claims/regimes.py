@@ -123,7 +123,9 @@ def hd32(case: HighDim) -> Finding:
         else case.flow(case.data, case.net, loss=HALF, train="hidden", record=2)
     )
     if flow.status not in LIMITS:
-        raise Unresolved(f"the flow ended as `{flow.status}`: {flow.ending}")
+        raise Unresolved(
+            f"the flow ended as `{flow.status}`: {flow.ending}; its limit would decide"
+        )
     goal, sign = flow.final.flat().W, float(case.s[0])
     errors = []
     for C in STEPS:
@@ -136,7 +138,7 @@ def hd32(case: HighDim) -> Finding:
     near = [k for k, error in enumerate(errors) if error < 0.05 * size]
     blocks = [near[k : k + BLOCK] for k in range(len(near) % BLOCK, len(near), BLOCK)]
     if len(blocks) < 2:
-        raise Unresolved(f"only {len(near)} of {len(STEPS)} steps end near the flow")
+        raise Unresolved(f"only {len(near)} of {len(STEPS)} steps end near the flow; others decide")
     middles = [float(np.mean(np.log([STEPS[k] for k in block]))) for block in blocks]
     # errors in steps: a slope of zero is an error of order one
     logs = [np.log(max(STEPS[k] * errors[k] for k in block)) for block in blocks]
@@ -156,7 +158,10 @@ def hd33(case: HighDim) -> Finding:
     norms, own = np.sqrt(np.diag(case.G)), case.own[0]
     first = case.P0[0] - case.eta * norms**2 * (case.P0[0] - case.s[0] * case.y)
     if (first[~own] >= 0.0).any():
-        raise Unresolved("norms differ so much that one step does not switch all others off")
+        raise Unresolved(
+            "norms differ so much that one step does not switch all others off; "
+            "norms closer to each other decide"
+        )
     flow = case.flow(case.data, case.net, loss=HALF, train="hidden", record=2, rtol=1e-11)
     law = float(np.sqrt((first[~own] ** 2 / norms[~own] ** 2).sum()))
     sign = float(case.s[0])

@@ -226,7 +226,7 @@ def hd10(case: HighDim) -> Finding:
     clear = [change for change in missed if _clear(loop, change)]
     note = f"{len(plain)} changes up to iteration {known}"
     if missed and not clear:
-        return undecided(float(len(missed)), 0.0, f"{note}; ties at rounding")
+        return undecided(float(len(missed)), 0.0, f"{note}; ties at rounding; another step decides")
     return holds(not missed, len(missed), 0.0, note)
 
 

@@ -101,7 +101,10 @@ def hd24(case: HighDim) -> Finding:
         answer = two_relu(case.compact)
         apart = single_relu(case.compact).value + single_relu(_mirrored(case)).value
         if not answer.certified or answer.value < apart * (1.0 - 1e-6):
-            raise Unresolved("problem (8) does not decouple here, or is not certified")
+            raise Unresolved(
+                "problem (8) does not decouple here, or is not certified; "
+                "a higher dimension decides"
+            )
     return together(*(two_sided(case, k) for k in range(2)))
 
 

@@ -61,7 +61,9 @@ def o11(case: Orthogonal) -> Finding:
             gap = np.abs(fit[neurons] - slope).max() / (slope if slope > 0.0 else fastest)
             worst, counted = max(worst, float(gap)), counted + 1
     if not counted:
-        raise Unresolved("no plateau is long enough for its neurons to settle")
+        raise Unresolved(
+            "no plateau is long enough for its neurons to settle; a deeper run decides"
+        )
     return at_most(worst, 1e-3, note=f"{counted} slopes at log(1/lambda) = {case.deep:.4g}")
 
 
@@ -81,7 +83,7 @@ def o12(case: Orthogonal) -> Finding:
     if scales[-1] > LARGEST:
         raise Unresolved(
             f"the exponent is {least:.2g}: the power law shows only beyond log(1/lambda) = "
-            f"{LARGEST:.3g}"
+            f"{LARGEST:.3g}; jumps further apart would decide"
         )
     errors = [_worst_parameter_error(case, process, L, taus) for L in scales]
     with np.errstate(divide="ignore"):
@@ -115,7 +117,7 @@ def o13(case: Orthogonal) -> Finding:
             found = cosines_with_force(run, float(t), chosen)
             least, counted = min(least, float(found.min())), counted + len(chosen)
     if not counted:
-        raise Unresolved("no plateau is long enough for its dormant neurons to turn")
+        raise Unresolved("no plateau lets its dormant neurons turn; a deeper run decides")
     return at_least(least, 0.999, note=f"{counted} neurons on {len(times)} plateaus")
 
 
@@ -137,7 +139,8 @@ def compact(process: SaddleToSaddle, L: float) -> tuple[Array, float]:
     kept = np.flatnonzero(0.9 * rates >= 0.1 * NATS[0] / L)
     if not len(kept):
         raise Unresolved(
-            f"jumps follow each other so closely that delta is at most {rates.max():.2g}"
+            f"jumps follow each other so closely that delta is at most {rates.max():.2g}; a deeper "
+            "run decides"
         )
     least = min(NATS[0] / L, 0.9 * float(rates[kept].min()))
     taus = []

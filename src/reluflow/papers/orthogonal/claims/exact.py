@@ -118,7 +118,7 @@ def o26(case: Orthogonal) -> Finding:
         slope = (by_time[end] - by_time[begin]) / (end - begin)
     turned = [g for g in range(len(growth)) if growth[g] * begin > 20.0]
     if not turned:
-        raise Unresolved("no neuron turns within half of the first plateau")
+        raise Unresolved("no neuron turns within half of the first plateau; a deeper start decides")
     worst = max(float(np.abs(slope[process.members[g]] / growth[g] - 1.0).max()) for g in turned)
     rate = lr * float(process.race.slopes[0].max())
     note = f"{len(turned)} groups; the flow's slope would miss by {rate / np.log1p(rate) - 1.0:.2g}"

@@ -92,7 +92,7 @@ def o22(case: Orthogonal) -> Finding:
     """Interpolating draws only, and this start; meant for m = O(log n), and smaller beyond."""
     kept = [process for process in [case.process, *random_processes(case)] if process.interpolates]
     if len(kept) < 10:
-        raise Unresolved(f"only {len(kept)} of {case.draws} draws interpolate")
+        raise Unresolved(f"only {len(kept)} of {case.draws} draws interpolate; draw more")
     ratios = np.array([process.squared_norm / process.minimal_squared_norm for process in kept])
     if ratios.min() < 1.0 - 1e-12:
         return holds(False, float(ratios.min()), 1.0, "below the minimum norm")

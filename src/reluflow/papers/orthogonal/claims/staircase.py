@@ -200,8 +200,17 @@ def o33(case: Orthogonal) -> Finding:
 )
 def o34(case: Orthogonal) -> Finding:
     """At times around each half time, where no rival is near and neighbours are far."""
-    process, run, L = case.limit, case.deep_run, case.deep
-    times, worst, counted = case.deep_half_times, 0.0, 0
+    for L in case.depths():
+        worst, counted = _during(case, L)
+        if counted:
+            return at_most(worst, 1e-4, 100.0 * case.error, note=f"{counted} jumps at L = {L:.4g}")
+    raise Unresolved("no jump is far enough from the others; a deeper run decides")
+
+
+def _during(case: Orthogonal, L: float) -> tuple[float, int]:
+    """Largest gap of residuals during jumps, and how many jumps are apart from the others."""
+    process, run = case.limit, case.run_at(L)
+    times, worst, counted = case.measured_half_times(run), 0.0, 0
     for k, (T, points) in enumerate(zip(times, process.fitted, strict=True)):
         g = process.kappa * float(process.norms[k])
         others = np.delete(times, k)
@@ -212,6 +221,4 @@ def o34(case: Orthogonal) -> Finding:
             expected = 1.0 / (1.0 + np.exp(2.0 * shift))
             worst = max(worst, float(np.abs(1.0 - h / case.data.y[points] - expected).max()))
         counted += 1
-    if not counted:
-        raise Unresolved("no jump is far enough from the others; a deeper run decides")
-    return at_most(worst, 1e-4, 100.0 * case.error, note=f"{counted} jumps at L = {L:.4g}")
+    return worst, counted

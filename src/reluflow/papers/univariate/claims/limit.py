@@ -78,7 +78,7 @@ def _settles(case: Univariate) -> Finding:
     units = [unit_vector(case.at_level(-float(F))) for F in levels]
     moves = np.array([float(np.linalg.norm(b - a)) for a, b in pairwise(units)])
     if len(moves) < 4:
-        raise Unresolved("the run has no two decades of F below loss(0)/n to compare")
+        raise Unresolved("the run has no two decades of F below loss(0)/n to compare; continue it")
     half = len(moves) // 2
     fading = _fading(case, case.at_level(-float(levels[half])))
     return _less(float(moves[:half].sum()), float(moves[half:].sum()), fading)
@@ -160,10 +160,12 @@ def regions(case: Univariate) -> Finding:
     while low <= bound < high and (run := next(later, None)) is not None:
         low, high = limit_regions(run, bound)
     span = f"{low} to {high} over tolerances and a decade; {text}"
+    if low <= bound < high:
+        return undecided(0.5 * (low + high), bound, f"{span}; a later run, settled, decides")
     if high < s:
         return holds(False, high, s, f"fewer regions than label switches; {span}")
     middle = 0.5 * (low + high)
-    return at_most(middle, bound, 0.5 * (high - low), note=f"{span}; settles as the loss falls")
+    return at_most(middle, bound, 0.5 * (high - low), note=span)
 
 
 def limit_regions(run: Trajectory, bound: int) -> tuple[int, int]:

@@ -42,7 +42,9 @@ def optimisation(case: Univariate) -> Finding:
     reached = [reaches(run) for run in case.runs]
     open_ = sum(not met and not at_rest(run) for met, run in zip(reached, case.runs, strict=True))
     if open_:
-        raise Unresolved(f"{open_} of {len(reached)} runs ended above 1/(2n) while still moving")
+        raise Unresolved(
+            f"{open_} of {len(reached)} runs ended above 1/(2n) while still moving; continue them"
+        )
     return share_at_least(sum(reached), len(reached), 1.0 - case.delta)
 
 
@@ -187,7 +189,9 @@ def rate(groups: dict[int, list[float]]) -> tuple[float, float]:
     sizes = np.log(np.array(sorted(groups), dtype=np.float64))
     means = np.array([np.mean(groups[n]) for n in sorted(groups)])
     if np.any(means <= 0.0):
-        raise Unresolved("all errors vanish at some n; there is no logarithm to fit")
+        raise Unresolved(
+            "all errors vanish at some n; there is no logarithm to fit; more runs decide"
+        )
     spread = np.array([np.std(groups[n]) / math.sqrt(len(groups[n])) for n in sorted(groups)])
     centred = sizes - sizes.mean()
     weights = centred / (centred @ centred)
