@@ -35,7 +35,7 @@ def train(count: int) -> Plan:
 
 
 def longer(count: int) -> Plan:
-    document = {**TINY, "engine": {"name": "descent", "lr": 1e-4, "steps": 4_000, "record": 3}}
+    document = {**TINY, "engine": {"name": "descent", "lr": 1e-4, "steps": 20_000, "record": 3}}
     return Plan.of("longer", (seeded("train", document, 0, k) for k in range(count)))
 
 

@@ -36,7 +36,17 @@ def counted(x, times):
     return rows[-1], rows[0], x
 
 
-for function in (inner, middle, outer, counted):
+@kernel
+def third(x):
+    return x[2]
+
+
+@kernel
+def beyond(x):
+    return third(x)
+
+
+for function in (inner, middle, outer, counted, third, beyond):
     function._cache = NullCache()  # what another run left would hide what is compiled
 
 
@@ -62,6 +72,13 @@ def test_parts_have_no_machine_code_and_wholes_do():
 def test_an_exception_of_a_part_reaches_python():
     with pytest.raises(ValueError, match="below zero"):
         outer(-np.ones(2))
+
+
+@pytest.mark.skipif(not numba.config.BOUNDSCHECK, reason="`make test-bounds` checks indices")
+def test_a_wrong_index_of_a_part_reaches_python_where_indices_are_checked():
+    assert beyond(np.ones(3)) == 1.0
+    with pytest.raises(IndexError, match="out of bounds"):
+        beyond(np.ones(2))
 
 
 def test_functions_of_numba_may_call_kernels_and_what_numba_added_for_them():

@@ -154,7 +154,7 @@ def plan(task, count, limits=None, **more):
 
 
 def training(count):
-    """Points of about 50 ms each, nearly all of it in compiled code."""
+    """Points of about 10 ms each, most of it in compiled code."""
     document = {
         "data": {"generator": "centred", "d": 4},
         "network": {"init": "balanced", "width": 8, "log_scale": -3.0},

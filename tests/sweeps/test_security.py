@@ -1,4 +1,4 @@
-"""No stranger in: neither at the workers of a sweep nor at a cluster started as documented."""
+"""No stranger in: at the workers of a sweep or figure, a study, a cluster started as documented."""
 
 import os
 import re
@@ -23,6 +23,17 @@ from sweeps.helpers import LOG, SWEEP, computed, contents, listening, paths, pla
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "sweeps.md"
 NOBODY = 65534
+STUDY = """
+[data]
+generator = "centred"
+d = 3
+[network]
+init = "balanced"
+width = 6
+[engine]
+name = "flow"
+stop_loss = 1e-3
+"""
 
 
 def stranger(ports):
@@ -66,6 +77,52 @@ def test_nobody_else_reaches_the_workers_of_a_sweep(tmp_path, monkeypatch):
     thread.join()
     assert {address for address, _ in heard} == {"127.0.0.1"}
     assert len(heard) == 5  # the scheduler, two workers and their nannies: no web server
+    assert ways == []
+
+
+OPENING = ("socket.", "subprocess.", "os.exec", "os.fork", "os.posix_spawn", "os.system")
+LISTENS = "import socket; socket.create_server(('127.0.0.1', 0))"
+STUDIES = "from reluflow.cli import main; main()"
+
+
+def opened(code, *arguments):
+    """What a process does with sockets and other processes, as Python's audit tells it."""
+    hook = f"""
+import sys
+told = lambda event, _: print("HEARD", event) if event.startswith({OPENING}) else None
+sys.addaudithook(told)
+"""
+    command = [sys.executable, "-c", hook + code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    heard = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("HEARD")]
+    return heard, done.stdout
+
+
+def test_a_study_opens_no_socket_and_starts_no_process(tmp_path):
+    (tmp_path / "mine.toml").write_text(STUDY)
+    heard, printed = opened(STUDIES, "study", str(tmp_path / "mine.toml"), "--out", str(tmp_path))
+    assert "The page is" in printed
+    assert heard == []
+    assert "socket.bind" in opened(LISTENS)[0]  # otherwise the lines above would show nothing
+
+
+def test_nobody_else_reaches_the_workers_of_a_figure(tmp_path):
+    command = ["reproduce", "correlated/fig1", "--full", "--workers", "2", "--out", str(tmp_path)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "reluflow", *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            while len(heard := listening(process.pid)) < 5:
+                assert process.poll() is None
+                time.sleep(0.05)
+            ways = stranger({port for _, port in heard})
+            assert process.poll() is None  # it was there to be reached
+        finally:
+            process.terminate()
+    assert {address for address, _ in heard} == {"127.0.0.1"}
     assert ways == []
 
 
