@@ -250,3 +250,11 @@ def test_a_neuron_without_output_that_nothing_pulls_along_its_weights_stays(rtol
     assert end.W[0] == pytest.approx([0.5625, -0.5], abs=1e-15)
     assert (run.events[run.events["neuron"] == 0]["kind"][:1] == "branch").all()
     assert run.events["neuron"][0] == 0
+
+
+def test_a_rest_beside_a_plane_that_would_carry_it_off_is_a_branch():
+    """It starts at w = 0, held by opposite points; were it active on the third, it would leave."""
+    data = rf.Dataset([[2.0, 1.0, 1.0], [-2.0, -1.0, -1.0], [-1.0, 1.0, -3.0]], [3.0, 4.0, -0.5])
+    run = rf.flow(data, rf.Network([-2.0], [[0.0, 0.0, 0.0]]), t_end=2.0)
+    assert run.final.flat().W.tolist() == [[0.0, 0.0, 0.0]]
+    assert run.events["kind"][0] == "branch"
