@@ -81,8 +81,11 @@ class Crossroads:
     def _choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             way = self._independent(row, on, direction)
-            idle = direction is None and self._idle(way.row, on)
-            return way._replace(unique=way.unique and not idle)
+            if direction is None:
+                below = np.where(on, BELOW, row).astype(np.int8)
+                idle = self._idle(below, on) or self._idle(way.row, on)
+                way = way._replace(unique=way.unique and not idle)
+            return way
         way = self._turn(row, on, direction)
         start = self._start(row, on, direction)
         if start is not None and way.unique:
@@ -233,15 +236,17 @@ class Crossroads:
         return Way(row, outcome != kernel.TIE, None)
 
     def _idle(self, row: Modes, on: NDArray[np.bool_]) -> bool:
-        """Whether a neuron that starts on planes, and stays inactive on some, could go off there.
+        """Whether a neuron that starts on planes could stay inactive on some, or go off there.
 
         Nothing moves it off: all active points are orthogonal to those of the planes, say. Were it
         active on one of them, that would.
         """
         planes = self.problem.planes
         f = kernel.multipliers(self.low, self.high, row, planes.gram)
+        below = on & (row == BELOW)
         held = np.abs(planes.gram) @ np.abs(f) <= TINY * self._noise()
-        return bool((self.a * self.high[on & held & (row == BELOW)] > 0.0).any())
+        stays = (held | (self.a * (planes.gram @ f) <= 0.0))[below].all()
+        return bool(stays and (self.a * self.high[below & held] > 0.0).any())
 
     # ------------------------------------------------------------------ pulls and patterns
 
