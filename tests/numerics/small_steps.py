@@ -1,7 +1,10 @@
 r"""Gradient descent with small steps, an independent judge of the flow.
 
 The reference is forward Euler on the (sub)gradient with relu'(0) = 0, at steps 1.6e-4, 8e-5 ...
-1e-5. A flow agrees if it lies within 1e-3 of the last end and the distance shrinks with the step.
+1e-5, and smaller where these do not tell. A flow agrees if it lies within 1e-3 of an end and the
+difference halves with the step, twice, as a vector: what is added to a difference that halves does
+not halve. Three steps are enough for most problems. Slides zigzag by the step, and their difference
+need not halve: there it has to be below 1e-4. Faults of that size are noticed (`faults.py`).
 
 **Starts on planes.** Descent from exactly there sees rounding, so a neuron on planes is moved by
 `NUDGE` into a cell on which it is inactive on all of them, if there is one. **Starts at w = 0**
@@ -24,14 +27,16 @@ from scipy.optimize import linprog
 
 from . import hull
 
-STEPS = (1.6e-4, 8e-5, 4e-5, 2e-5, 1e-5)
-FINER = (5e-6, 2.5e-6, 1.25e-6)
-FINEST = (1e-6, 5e-7, 2.5e-7, 1e-7)  # where a neuron misses a plane by less than the larger steps
+STEPS = tuple(1.6e-4 / 2**k for k in range(5))  # to 1e-5
+FINER = tuple(1e-5 / 2**k for k in range(1, 4))
+FINEST = tuple(1e-5 / 2**k for k in range(4, 7))  # where a plane is missed by less than a step
 NEAR = 1e-3  # of the size of the weights: agreement at the smallest step
+NOTICED = 1e-4  # of the same: an error of the flow that is seen
 APART = 2e-3  # of the same: ends that differ
 NUDGE = 1e-8
 PERTURBATION = 1e-9
 ON_PLANE = 1e-12
+OWN = 1e-7  # of the weights: what the flow itself may miss
 LAWS = {"square": 0, "exponential": 1, "logistic": 2}
 
 
@@ -243,24 +248,32 @@ class Verdict:
 def judge(problem, flow_end, branches=False):
     """Compare the end of a flow with descent; ``branches``: the flow has recorded `branch`."""
     begin = start(problem)
-    steps = list(STEPS)
-    ends = [end(problem, begin, h) for h in steps]
-    gaps = [distance(e, flow_end) for e in ends]
-    if _shrinks(steps, gaps):
+    ends, gaps, agrees = nearing(problem, begin, flow_end)
+    if agrees:
         return Verdict("agrees", tuple(gaps))
-    if _still_falling(ends, gaps):
-        for h in FINER:
-            steps.append(h)
-            ends.append(end(problem, begin, h))
-            gaps.append(distance(ends[-1], flow_end))
-            if _shrinks(steps, gaps):
-                return Verdict("agrees", tuple(gaps))
     verdict = _judge_branches(problem, begin, ends, gaps, (flow_end, branches))
     if not verdict.good:
-        finest = [distance(end(problem, begin, h), flow_end) for h in FINEST]
-        if _shrinks(FINEST, finest):
-            return Verdict("agrees", (*gaps, *finest))
+        _, more, agrees = nearing(problem, begin, flow_end, FINEST)
+        if agrees:
+            return Verdict("agrees", (*gaps, *more))
     return verdict
+
+
+def nearing(problem, begin, flow_end, steps=STEPS + FINER):
+    """Ends of descent, their distances from the flow's, and whether they near it as they should.
+
+    Steps become smaller until that is seen, beyond `STEPS` only if it may be.
+    """
+    ends, gaps = [], []
+    for k, h in enumerate(steps):
+        if k == len(STEPS) and gaps[-1] > NEAR and not _still_falling(ends, gaps):
+            break
+        ends.append(end(problem, begin, h))
+        gaps.append(distance(ends[-1], flow_end))
+        near = h <= STEPS[-1] and gaps[-1] <= NOTICED
+        if _halves(ends[-3:], flow_end) or (near and gaps[-1] <= max(10 * h, 0.4 * max(gaps))):
+            return ends, gaps, True
+    return ends, gaps, False
 
 
 def _judge_branches(problem, begin, ends, gaps, claimed):
@@ -280,12 +293,16 @@ def _judge_branches(problem, begin, ends, gaps, claimed):
     return Verdict(outcomes[spread <= APART], tuple(gaps), spread)
 
 
-def _shrinks(steps, gaps):
-    """Within `NEAR` at the smallest step, and either of the order of the step or falling with it.
+def _halves(ends, flow_end):
+    """Whether three ends, each with half the step of the one before, near the flow's in proportion.
 
-    A slide in descent zigzags by the step, so neighbouring differences need not be ordered.
+    A flow that is off by e leaves e / 2 of every difference, in whatever weight it is.
     """
-    return gaps[-1] < NEAR and (gaps[-1] <= 10 * steps[-1] or gaps[-1] <= 0.4 * max(gaps[-5:-2]))
+    if len(ends) < 3 or distance(ends[-1], flow_end) > NEAR or not np.isfinite(ends).all():
+        return False
+    off = (np.asarray(ends) - flow_end) / max(1.0, np.abs(flow_end).max())
+    left = np.abs(off[1:] - off[:-1] / 2).max(axis=(1, 2))
+    return bool((left <= np.clip(0.1 * np.abs(off[:-1]).max(axis=(1, 2)), OWN, NOTICED / 2)).all())
 
 
 def _still_falling(ends, gaps):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import reluflow as rf
-from numerics import degenerate, hull, small_steps
+from numerics import degenerate, faults, hull, small_steps
 from numerics.degenerate import Problem
 
 
@@ -136,6 +136,24 @@ def test_the_flow_is_right_on_generic_problems_and_a_shifted_one_is_wrong():
         assert (
             small_steps.judge(problem, end + 3e-4 * max(1.0, np.abs(end).max())).outcome == "wrong"
         )
+
+
+def unnoticed(seeds):
+    """Faults planted in these problems that pass though they are off by more than 1e-4."""
+    found = [(seed, *fault) for seed in seeds for fault in faults.examine(seed)]
+    assert sum(off > small_steps.NOTICED for _, _, off, _ in found) >= len(seeds) // 2
+    return [fault for fault in found if fault[2] > small_steps.NOTICED and fault[3]]
+
+
+def test_faults_of_every_size_are_noticed():
+    """The side of a plane, a stay on it or a label is wrong; one passed with an error of 6e-4."""
+    assert unnoticed([6005, 6036, 6134, *range(6)]) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("block", range(10))
+def test_many_faults_are_noticed(block):
+    assert unnoticed(range(6000 + 30 * block, 6030 + 30 * block)) == []
 
 
 def test_a_repelling_plane_of_opposite_points_has_two_ends():

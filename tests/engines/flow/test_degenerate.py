@@ -237,3 +237,24 @@ def test_stationary_limits_on_a_line_are_at_rest(seed):
             else:  # it may stay if 0 lies between the two, and nowhere else
                 speed = abs(out) * max(0.0, min(pulls), -max(pulls))
             assert speed <= 1e-6
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-8, 1e-12])
+def test_a_neuron_without_output_that_nothing_pulls_along_its_weights_stays(rtol):
+    """It lies on the only plane, to rounding: that grew a million million times, to 0.05."""
+    data = rf.Dataset([[-2.0, -2.25]] + 6 * [[2.0, 2.25]], [2.0, -5.0, 0.0, -2.0, -4.0, 4.0, -3.0])
+    net = rf.Network([0.0, 0.42], [[0.5625, -0.5], [0.09, 0.41]])
+    run = rf.flow(data, net, loss=rf.losses.Square("1/n"), t_end=4.0, rtol=rtol)
+    end = run.final.flat()
+    assert end.a[0] == 0.0
+    assert end.W[0] == pytest.approx([0.5625, -0.5], abs=1e-15)
+    assert (run.events[run.events["neuron"] == 0]["kind"][:1] == "branch").all()
+    assert run.events["neuron"][0] == 0
+
+
+def test_a_rest_beside_a_plane_that_would_carry_it_off_is_a_branch():
+    """It starts at w = 0, held by opposite points; were it active on the third, it would leave."""
+    data = rf.Dataset([[2.0, 1.0, 1.0], [-2.0, -1.0, -1.0], [-1.0, 1.0, -3.0]], [3.0, 4.0, -0.5])
+    run = rf.flow(data, rf.Network([-2.0], [[0.0, 0.0, 0.0]]), t_end=2.0)
+    assert run.final.flat().W.tolist() == [[0.0, 0.0, 0.0]]
+    assert run.events["kind"][0] == "branch"

@@ -28,9 +28,9 @@ from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import ORDER, Attempt, Stretch
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import ABOVE, BRANCH, SLIDE, Limits
+from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, SLIDE, Limits
 from reluflow.kernels.flow.neuron import STILL
-from reluflow.kernels.flow.planes import land, multipliers
+from reluflow.kernels.flow.planes import is_pulled, land, multipliers
 
 SAFETY = 0.85
 # the first step, and how much longer the next one may be: a try that fails costs no more than a
@@ -284,11 +284,12 @@ def redirect(
     low, high = (pair[0] for pair in on_planes(c[None], planes))
     a = float(state.a[j])
     f = multipliers(low, high, row, planes.gram)
-    if a == 0.0 and not problem.hidden:  # the sign it will have
-        a = float(np.sign(f @ (planes.U @ w)))
-    direction = a * (f @ planes.U) if came_from is not None else None
     # at the origin its own size is no measure of rounding: that from where it came is
     size = float((came_from or state).sizes(problem.hidden)[j])
+    if a == 0.0 and not problem.hidden:  # the sign it will have; rounding has none
+        z = planes.U @ w
+        a = float(np.sign(f @ np.where(np.abs(z) <= tolerances.ON_PLANE * size, 0.0, z)))
+    direction = a * (f @ planes.U) if came_from is not None else None
     size = max(size, tick * abs(a) / tolerances.ON_PLANE)
     on = row == SLIDE
     if np.abs(w).max() <= 100.0 * tolerances.ON_PLANE * size:
@@ -305,6 +306,10 @@ def redirect(
     if a == 0.0:  # nothing moves it; with both layers trained anything else would make it move
         if not problem.hidden and w.any():
             log.add(state.clock, j, int(np.flatnonzero(on)[0]), BRANCH)
+            held = np.where(on, np.where(planes.both, SLIDE, BELOW), row).astype(row.dtype)
+            if not is_pulled(held, planes.both):  # nor will anything: not even rounding
+                log.compare(state.clock, j, row, held, planes.both)
+                state.mode[j] = held
         return
     way = Crossroads(problem, a, low, high).choose(row, on, direction)
     if not way.unique:

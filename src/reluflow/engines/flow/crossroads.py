@@ -81,9 +81,11 @@ class Crossroads:
     def _choose(self, row: Modes, on: NDArray[np.bool_], direction: Array | None) -> Way:
         if kernel.independent(self.problem.planes.gram, np.flatnonzero(on)):
             way = self._independent(row, on, direction)
-            return way._replace(
-                unique=way.unique and not (direction is None and self._idle(row, on))
-            )
+            if direction is None:
+                below = np.where(on, BELOW, row).astype(np.int8)
+                idle = self._idle(below, on) or self._idle(way.row, on)
+                way = way._replace(unique=way.unique and not idle)
+            return way
         way = self._turn(row, on, direction)
         start = self._start(row, on, direction)
         if start is not None and way.unique:
@@ -234,17 +236,17 @@ class Crossroads:
         return Way(row, outcome != kernel.TIE, None)
 
     def _idle(self, row: Modes, on: NDArray[np.bool_]) -> bool:
-        """Whether a neuron that starts on planes could stay there, inactive, or go off.
+        """Whether a neuron that starts on planes could stay inactive on some, or go off there.
 
         Nothing moves it off: all active points are orthogonal to those of the planes, say. Were it
         active on one of them, that would.
         """
-        f = np.where(row == ABOVE, self.high, self.low)
-        f[on] = self.low[on]
-        gram = self.problem.planes.gram[on]
-        held = np.abs(gram) @ np.abs(f) <= TINY * self._noise()
-        stays = (held | (self.a * (gram @ f) <= 0.0)).all()
-        return bool(stays and (self.a * self.high[on][held] > 0.0).any())
+        planes = self.problem.planes
+        f = kernel.multipliers(self.low, self.high, row, planes.gram)
+        below = on & (row == BELOW)
+        held = np.abs(planes.gram) @ np.abs(f) <= TINY * self._noise()
+        stays = (held | (self.a * (planes.gram @ f) <= 0.0))[below].all()
+        return bool(stays and (self.a * self.high[below & held] > 0.0).any())
 
     # ------------------------------------------------------------------ pulls and patterns
 

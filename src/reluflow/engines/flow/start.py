@@ -17,6 +17,7 @@ from reluflow.kernels.flow.classes import rescale, rows_of
 from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.forces import speeds
 from reluflow.kernels.flow.layout import SLIDE, Neurons, Rows
+from reluflow.kernels.flow.planes import is_pulled
 
 _NO_VALUES, _NO_VECTORS = np.empty(0), np.empty((0, 0))
 
@@ -127,7 +128,8 @@ def _begin_crowd(problem: Problem, state: State) -> Start:
         fixed[:] = a == 0.0
     else:
         rescale(a, w, state.sigma)
-        fixed[:] = (a == 0.0) & ~w.any(axis=1)
+        for j in np.flatnonzero(a == 0.0):
+            fixed[j] = not (w[j].any() and is_pulled(state.mode[j], planes.both))
     rows = rows_of(state.mode, planes, fixed)
     if not law.hidden:
         keep_still(w, state.sigma, state.still, state.still_sigma, rows)

@@ -11,6 +11,7 @@ from reluflow.checks import Array
 from reluflow.kernels.flow.classes import outputs, rescale, rows_of, tangent_kernel
 from reluflow.kernels.flow.forces import forces, speeds
 from reluflow.kernels.flow.layout import Law, Planes, Rows
+from reluflow.kernels.flow.planes import is_pulled
 from reluflow.kernels.flow.transport import across_of
 from reluflow.kernels.kernel import kernel
 
@@ -48,8 +49,9 @@ def begin(
             fixed[j] = a[j] == 0.0
     else:
         rescale(a, w, sigma)
-        for j in range(len(a)):  # a neuron whose weights are all zero never moves
-            fixed[j] = a[j] == 0.0 and not w[j].any()
+        # a neuron whose weights are all zero never moves, nor one that nothing pulls along w
+        for j in range(len(a)):
+            fixed[j] = a[j] == 0.0 and not (w[j].any() and is_pulled(mode[j], planes.both))
     rows = rows_of(mode, planes, fixed)
     if not law.hidden:
         keep_still(w, sigma, still, still_sigma, rows)

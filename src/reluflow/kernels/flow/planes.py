@@ -33,6 +33,15 @@ PARALLEL = 1e-12
 
 
 @kernel
+def is_pulled(row: NDArray[Any], both: NDArray[Any]) -> bool:
+    """Whether a plane that it is not on pulls a neuron; only then can an output weight 0 change."""
+    for p in range(len(row)):
+        if row[p] == ABOVE or (both[p] and row[p] == BELOW):
+            return True
+    return False
+
+
+@kernel
 def is_alive(row: NDArray[Any], both: NDArray[Any]) -> bool:
     """Whether any force acts on a neuron: it slides, or some point is active."""
     for p in range(len(row)):
