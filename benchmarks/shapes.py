@@ -30,7 +30,7 @@ SHAPES = (
     Shape(20, 20, 200), Shape(100, 20, 200), Shape(300, 20, 200), Shape(1000, 20, 100),
     Shape(100, 100, 200), Shape(50, 500, 100), Shape(2000, 10, 50), Shape(300, 20, 2000),
 )  # fmt: skip
-LADDER = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+LADDER = tuple(step * 10.0**-decade for decade in range(2, 11) for step in (1.0, 0.5, 0.2))
 SHORT_S = 1.0  # shorter runs are timed three times
 LEAST, MEDIAN = 2.0, 20.0  # the ratios set as a target
 END_S = {100: 60.0, 300: 60.0, 1000: 600.0, 2000: 600.0}

@@ -10,7 +10,8 @@ from reluflow.engines.flow import crowd as crowd_module
 from reluflow.engines.flow import problem as problem_module
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.driver import Flow
-from reluflow.engines.flow.explicit import DENSE, GAP, NODES, STAGES, WEIGHTS, Field, slides_of
+from reluflow.engines.flow.explicit import Field, slides_of
+from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.paths import Paths
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
@@ -103,27 +104,11 @@ def test_moments_of_a_step_are_dated_together_as_one_by_one():
     assert together[1] == pytest.approx(np.log(2e-9) + 0.3, abs=1e-6)
 
 
-def test_the_pair_has_its_orders():
-    """Conditions for trees that are single chains, and for quadrature, up to order five."""
-    A = np.zeros((7, 7))
-    for k, row in enumerate(STAGES):
-        A[k + 1, : len(row)] = row
-    np.testing.assert_allclose(A.sum(axis=1), NODES, atol=1e-15)
-    for q in range(1, 6):
-        assert WEIGHTS @ NODES ** (q - 1) == pytest.approx(1.0 / q, abs=1e-14)
-        chain = WEIGHTS @ np.linalg.matrix_power(A, q - 1) @ np.ones(7)
-        assert chain == pytest.approx(1.0 / np.prod(np.arange(1, q + 1)), abs=1e-14)
-    for q in range(1, 5):  # the difference sees nothing below order five
-        assert GAP @ NODES ** (q - 1) == pytest.approx(0.0, abs=1e-14)
-    assert abs(GAP @ NODES**4) > 1e-5
-    assert abs(DENSE.sum()) < 1e-14
-
-
 def test_moments_of_a_known_way():
     """``z = (t - 0.2)(t - 0.7)`` from above: below its plane in between."""
     t = np.array([0.0, 0.3, 0.8, 1.0])
     way = Paths(
-        np.array([0.14]), (2.0 * t - 0.9)[:, None], np.zeros((4, 1)), np.array([False]), 1.0
+        np.array([0.14]), (2.0 * t - 0.9)[:, None], np.zeros((4, 1)), np.array([False]), 1.0, LEAN
     )
     leaves, back, real = way.excursions()
     assert real.all()
@@ -134,7 +119,8 @@ def test_moments_of_a_known_way():
     assert not near.excursions()[2].any()
 
 
-def test_outputs_inside_a_step_are_those_of_the_flow(monkeypatch):
+@pytest.mark.parametrize("pair", [LEAN, STABLE], ids=["lean", "stable"])
+def test_outputs_inside_a_step_are_those_of_the_flow(pair, monkeypatch):
     """At the Radau nodes of a step without kinks, by runs that end there."""
     data = rf.Dataset([[1.0, 0.2], [0.3, 1.0], [0.8, 0.9]], [1.0, 2.0, -0.5])
     net = rf.Network([0.4, 0.3], [[0.5, 0.6], [0.7, 0.2]])
@@ -143,7 +129,7 @@ def test_outputs_inside_a_step_are_those_of_the_flow(monkeypatch):
     at, gaps = begin_at(problem, start(problem)), []
     for step in (0.2, 0.1):
         field = Field(problem)
-        inside, _ = field.nodes(at, field.stages(at, step), step)
+        inside, _ = field.nodes(at, pair, field.stages(at, pair, step), step)
         for node, h in zip(tableau.RADAU, inside, strict=True):
             t = problem.units.to_time(node * step)
             run = rf.flow(data, net, t_end=float(t), rtol=1e-12)

@@ -1,11 +1,12 @@
 r"""Explicit steps where points are many: crossings by the thousand, each of a small share.
 
 With n points one of them makes about 1/n of a pull, and its crossing bends the outputs that much.
-Where the outputs react slowly (step times their fastest rate of order one) the Runge-Kutta pair of
-Dormand and Prince takes the step, at the price of seven evaluations ``O(n m d)``, and the kinks are
-put right afterwards. A plane crossed at the share :math:`\tau` of a step H pulls by a known
-:math:`q(t) u`, q = a (high - low), while the neuron is above; the stages s, with weights
-:math:`b_s`, took :math:`\sum_s b_s q_s [z_s > 0]` for it. The neuron gets the difference
+Where the outputs react slowly (step times their fastest rate of order one) an explicit Runge-Kutta
+pair takes the step, at the price of seven evaluations ``O(n m d)``, and the kinks are put right
+afterwards: that of Dormand and Prince, or a stable one in longer steps (`pairs`). A plane crossed
+at the share :math:`\tau` of a step H pulls by a known :math:`q(t) u`, q = a (high - low), while the
+neuron is above; the stages s, with weights :math:`b_s`, took :math:`\sum_s b_s q_s [z_s > 0]` for
+it. The neuron gets the difference
 
 .. math:: H \Bigl(\int q\,[z > 0]\,dt - \sum_s b_s q_s [z_s > 0]\Bigr) u ,
 
@@ -16,10 +17,10 @@ through the step alone, in the forces of the solved step, by the automaton of `w
 
 Numerics
 --------
-Order 5 between kinks; a kink costs ``size x force x (step x rate)`` as a share of the outputs. The
-steps are limited by accuracy and by stability (``step x rate < 3.3``). Where stability limits them
-for long, and now and then, `Controller` takes over with its implicit steps, as long as these are
-longer by more than they cost (`Crowd.reconsider`).
+Order 5 between kinks, 4 in the longer steps; a kink costs ``size x force x (step x rate)`` as a
+share of the outputs. The steps are limited by accuracy and by stability (``step x rate < 8``).
+Where stability limits them for long, and now and then, `Controller` takes over with its implicit
+steps, as long as these are longer by more than they cost (`Crowd.reconsider`).
 """
 
 from __future__ import annotations
@@ -30,24 +31,22 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.engines.flow.controller import Controller, Step
-from reluflow.engines.flow.explicit import GAP, WEIGHTS, Field, Mask, Stage, rate
-from reluflow.engines.flow.paths import ROUGH_RISE, Crossings, Indices, Paths
-from reluflow.engines.flow.paths import STAGES as PATH_STAGES
+from reluflow.engines.flow.crossings import Crossings, Taken
+from reluflow.engines.flow.explicit import Field, Indices, Mask, Stage, rate
+from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
 from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
 from reluflow.kernels.flow.step import Moved
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
+SLOWLY = 1.5  # ... near the border of stability, where a step damps what would make it too long
 TRIES = 50
-CUBIC = 0.1  # the error of a cubic's moment, by its difference to that of the parabola (measured)
-BORDER = 2.5  # step times rate: beyond 3.3 an explicit step is not stable
 MANY = 0.1  # a neuron that crosses this share of the planes in one step is near the origin
 SLOW = 3.0  # a neuron crosses by itself if its speed is this multiple of what the plane adds
-KNOWN = (
-    1.0  # ... and if its moments are known so well that the error is this share of the tolerance
-)
+KNOWN = 1.0  # ... and if its moments are known to this share of the tolerance
 MISSED = 0.5  # the share of what kinks change in the pulls that the others miss
+KEPT = 0.99  # of the fastest rate, from step to step
 TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
 PATIENCE = 15  # after so many more steps at that border than not implicit ones are tried
 LOOK = 30  # ... or after steps that cost as much as so many of these
@@ -68,6 +67,7 @@ class Crowd:
     def __init__(self, controller: Controller) -> None:
         self.controller, self.problem = controller, controller.problem
         self.field = Field(self.problem)
+        self.pair, self.rate = LEAN, 0.0  # the method, and the fastest rate at the last step
         self.stiff = 0  # steps that stability has limited, less others
         self.taken, self.usual = 0, np.inf  # explicit steps, and how long these are of late
         self.short = 0  # implicit steps in a row that were not worth their price
@@ -84,8 +84,9 @@ class Crowd:
         """Take one step of at most ``limit``."""
         counters = self.controller.counters
         wanted = at.state.step
-        step = min(wanted, limit)
-        growth = GROWTH
+        step = min(wanted, limit, STABLE.border / max(self.rate, 1e-300))
+        self.pair = STABLE if step * self.rate > LEAN.border else LEAN
+        growth = GROWTH if self.pair is LEAN else SLOWLY
         for _ in range(TRIES):
             tried, worst = self._try(at, step)
             if tried is None:
@@ -111,16 +112,19 @@ class Crowd:
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long
     def _try(self, at: Start, step: float) -> tuple[Attempt | None, float]:
         """A step, or None, and how much too long it is: one where it just meets the tolerance."""
-        stages = self.field.stages(at, step)
+        stages = self.field.stages(at, self.pair, step)
         self.controller.counters.evaluations += len(stages)
-        crossings = self._crossings(at, stages, stages[-1].above, step)
+        taken = Taken(self.field, self.pair, stages, step)
+        crossings = taken.crossings(at)
         rough = self._rough(at, stages, crossings, step)
         end = self._put_right(at, stages, crossings, step)
         worst = float(np.maximum(self._error(at, stages, crossings, step), end.error))
         if not worst <= 1.0:  # also where it is not a number
             return None, worst
-        if (end.above != stages[-1].above).any():
-            crossings = self._crossings(at, stages, end.above, step)
+        other = end.above != stages[-1].above
+        if other.any():
+            kept = crossings.among(~other[crossings.neuron, crossings.plane])
+            crossings = kept.and_also(taken.dated(at, end.above, other))
         tried = self._finish(at, stages, end, crossings, rough, step)
         if rough.any():
             assert tried.moved is not None
@@ -129,10 +133,12 @@ class Crowd:
         if not self.problem.is_square:
             assert tried.stretch is not None
             late = clock_error(at, tried.stretch.h, step)
-            worst = float(np.maximum(worst, (late / self.controller.rtol) ** (1 / 5)))
+            worst = float(np.maximum(worst, (late / self.controller.rtol) ** (1 / self.pair.order)))
         if not worst <= 1.0:
             return None, worst
-        self.stiff = max(self.stiff + (1 if step * rate(stages) > BORDER else -1), 0)
+        # in a step that damps the fastest modes they are not seen
+        self.rate = max(rate(stages), KEPT * self.rate)
+        self.stiff = max(self.stiff + (1 if step * self.rate > 0.8 * STABLE.border else -1), 0)
         return tried, worst
 
     def reconsider(self, at: Start, taken: Step) -> None:
@@ -147,61 +153,10 @@ class Crowd:
     def gained(self, at: Start, taken: Step) -> float:
         """How much further an implicit step comes than explicit ones of the same price."""
         rate = at.eigen[0].max() if self.problem.is_square else at.stiffness
-        explicit = min(self.usual, BORDER / max(rate, 1e-300))
+        explicit = min(self.usual, STABLE.border / max(rate, 1e-300))
         return float(taken.stretch.step - self.problem.stiff_price * explicit)
 
     # ------------------------------------------------------------------ kinks
-
-    def _crossings(self, at: Start, stages: list[Stage], above: Mask, step: float) -> Crossings:
-        """Pairs that end on another side than they start, or that some stage found on another side.
-
-        Until it crosses a plane a neuron does not feel its jump. So the moments are found on the
-        path that goes on without it; that of a return is put right for the jump.
-        """
-        mode = at.state.mode
-        begin = mode == ABOVE
-        other = above != begin
-        for stage in stages[1:-1]:
-            other |= stage.above != begin
-        neuron, plane = np.nonzero(other & (mode != SLIDE) & (at.classes.cid >= 0)[:, None])
-        normal = self.field.across(at, neuron, plane)
-        path = self._paths(stages, (neuron, plane), normal, ~begin[neuron, plane], step)
-        back = np.flatnonzero(above[neuron, plane] == begin[neuron, plane])
-        zeros, ones = np.zeros(len(neuron)), np.ones(len(neuron))
-        moment = path.moment(zeros, ones)
-        error = CUBIC * step * np.abs(moment - path.moment(zeros, ones, ROUGH_RISE))
-        error[back] = 0.0
-        leaves, returns, real = path.among(back).excursions()
-        moment[back] = np.where(real, leaves, 1.0)
-        which = np.concatenate([np.arange(len(neuron)), back[real]])
-        once = np.arange(len(which)) < len(neuron)
-        moment = np.concatenate([moment, returns[real]])
-        speed, jump = path.among(which).at(moment)
-        happens = np.ones(len(which), np.bool_)
-        happens[back[~real]] = False
-        up = path.up[which] == once
-        return Crossings(
-            neuron[which], plane[which], normal[which], moment, up, once, happens, speed, jump,
-            error[which] * once * np.abs(jump),
-        )  # fmt: skip
-
-    def _paths(
-        self, stages: list[Stage], pairs: tuple[Indices, Indices], normal: Array, up: Mask,
-        step: float,
-    ) -> Paths:  # fmt: skip
-        """The way across planes, without their own pulls on the other side."""
-        neuron, plane = pairs
-        share = np.einsum("ed,ed->e", normal, normal)  # of its pull, in the planes it slides on
-        speeds, jumps = [], []
-        for k in PATH_STAGES:
-            stage = stages[k]
-            jump = share * stage.a[neuron] * stage.jump[plane]
-            past = stage.above[neuron, plane] == up
-            speed = np.einsum("ed,ed->e", stage.dw[neuron], normal)
-            speeds.append(speed - np.where(past, np.where(up, jump, -jump), 0.0))
-            jumps.append(jump)
-        start = np.einsum("ed,ed->e", stages[0].w[neuron], normal)
-        return Paths(start, np.stack(speeds), np.stack(jumps), up, step)
 
     def _rough(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> Mask:
         """Neurons that do anything but cross, or whose crossings are not known well enough."""
@@ -234,33 +189,33 @@ class Crowd:
         q0 = first.a[found.neuron] * first.jump[found.plane]
         q1 = last.a[found.neuron] * last.jump[found.plane]
         true = (1.0 - tau) * (0.5 * (q0 + q1) + 0.5 * tau * (q1 - q0))
-        return np.where(found.up, true, -true) - self._bends(stages, found, WEIGHTS)
+        return np.where(found.up, true, -true) - self._bends(stages, found, self.pair.weights)
 
     # ------------------------------------------------------------------ error and end
 
     def _error(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
         """How much too long the step is for the method between kinks: one where it just will do."""
-        gap_a = sum(weight * stage.da for weight, stage in zip(GAP, stages, strict=True))
-        gap_w = sum(weight * stage.dw for weight, stage in zip(GAP, stages, strict=True))
+        gap_a = sum(weight * stage.da for weight, stage in zip(self.pair.gap, stages, strict=True))
+        gap_w = sum(weight * stage.dw for weight, stage in zip(self.pair.gap, stages, strict=True))
         # kinks are put right: they are no error of the method
-        spurious = self._bends(stages, found, GAP)
-        np.subtract.at(gap_w, found.neuron, spurious[:, None] * found.normal)
+        spurious = self._bends(stages, found, self.pair.gap)
+        gap_w -= _summed(found.neuron, spurious[:, None] * found.normal, len(gap_w))
         sizes = np.maximum(at.state.sizes(self.problem.hidden), 1e-300)
         off = step * np.sqrt(gap_a**2 + np.square(gap_w).sum(axis=1)) / sizes
         # the stages of a neuron that will slide are on both sides of the plane
         back = found.sent_back
         jump = np.abs(stages[0].a[found.neuron] * stages[0].jump[found.plane])
-        doubt = np.bincount(found.neuron[back], jump[back], len(off)) * np.abs(GAP).sum()
+        doubt = np.bincount(found.neuron[back], jump[back], len(off)) * np.abs(self.pair.gap).sum()
         off = np.maximum(off - step * doubt / sizes, 0.0)
         worst = float(off[at.classes.cid >= 0].max(initial=0.0))
-        return float((worst / self.controller.rtol) ** (1 / 5))
+        return float((worst / self.controller.rtol) ** (1 / self.pair.order))
 
     def _put_right(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> End:
         """The end of the step with the kinks of its crossings."""
         problem, last = self.problem, stages[-1]
-        a, w = last.a.copy(), last.w.copy()
         amounts = step * self._missing(stages, found)
-        np.add.at(w, found.neuron, amounts[:, None] * found.normal)
+        a, w = last.a.copy(), last.w.copy()
+        w += _summed(found.neuron, amounts[:, None] * found.normal, len(w))
         if not problem.hidden:
             _hold(a, w, problem.sign, problem.log_balance - 2.0 * at.state.sigma)
         above, h = self.field.outputs(at, a, w)
@@ -285,8 +240,8 @@ class Crowd:
         The stages did not know of them: the pulls were off by what they change, for a part of it.
         """
         low, high = self.field.on_planes(self.problem.forces(h) - stages[-1].c)
-        pulls = [self.field.pulls(side, low, high) for side in (stages[0].above, above)]
-        lengths = np.sqrt(np.square(np.concatenate(pulls)).sum(axis=1))
+        pulls = self.field.pulls(above, low, high)
+        lengths = np.sqrt(np.einsum("jd,jd->j", pulls, pulls))
         off = MISSED * step * float(lengths.max(initial=0.0))
         return float((off / self.controller.rtol) ** (2 / 5))
 
@@ -304,7 +259,7 @@ class Crowd:
         events[:, 2], events[:, 3] = found.plane[smooth], np.where(found.up[smooth], BELOW, ABOVE)
         events[:, 4] = np.where(found.up[smooth], ABOVE, BELOW)
         flips = np.zeros((0, 5)) if problem.hidden else self._flips(stages, rough)
-        h, c = self.field.nodes(at, stages, step)
+        h, c = self.field.nodes(at, self.pair, stages, step)
         stopped = np.full(len(a), 2.0)
         which = np.flatnonzero(rough)
         rows = np.zeros((0, 5))
@@ -328,6 +283,14 @@ class Crowd:
         rows[:, 0] = first.a[which] / (first.a[which] - last.a[which])
         rows[:, 1], rows[:, 3], rows[:, 4] = which, 0.0, FLIP
         return rows
+
+
+def _summed(neuron: Indices, rows: Array, m: int) -> Array:
+    """The sums (m, d) of the rows (E, d) of each neuron."""
+    d = rows.shape[1]
+    places = neuron[:, None] * d + np.arange(d)
+    sums = np.bincount(places.ravel(), rows.ravel(), m * d).reshape(m, d)
+    return np.asarray(sums, np.float64)
 
 
 def _hold(a: Array, w: Array, sign: Array, log_balance: Array) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.pairs import Pair
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes
@@ -19,39 +19,6 @@ from reluflow.kernels.flow.layout import SLIDE, Rows
 
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
-
-# Dormand and Prince (1980): nodes, stages, the fifth order and its difference to the fourth
-NODES = np.array([0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0])
-STAGES = (
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
-WEIGHTS = np.array([*STAGES[-1], 0.0])
-GAP = WEIGHTS - np.array(
-    [5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40]
-)
-# dense output of order four (Hairer, Norsett & Wanner, Solving ODEs I, II.6)
-DENSE = np.array(
-    [-12715105075 / 11282082432, 0.0, 87487479700 / 32700410799, -10690763975 / 1880347072,
-     701980252875 / 199316789632, -1453857185 / 822651844, 69997945 / 29380423]
-)  # fmt: skip
-
-
-def _inside(theta: float) -> Array:
-    """Weights of the stages for the share ``theta`` of a step."""
-    first, last = np.eye(len(NODES))[[0, -1]]
-    bend = first - WEIGHTS
-    twist = WEIGHTS - last - bend
-    inner = bend + theta * (twist + (1.0 - theta) * DENSE)
-    return np.asarray(theta * (WEIGHTS + (1.0 - theta) * inner))
-
-
-# at the Radau nodes but the last
-INSIDE = np.stack([_inside(theta) for theta in tableau.RADAU[:-1]])
 
 
 class Stage(NamedTuple):
@@ -89,12 +56,12 @@ class Field:
             self.first, self.reply = self.stage(at, at.state.a, at.state.w), None
         return self.first
 
-    def stages(self, at: Start, step: float) -> list[Stage]:
+    def stages(self, at: Start, pair: Pair, step: float) -> list[Stage]:
         """All stages of a step; the last is its end."""
         a0, w0 = at.state.a, at.state.w
         stages = [self.begin(at)]
-        slopes = np.empty((len(NODES) - 1, w0.size + len(a0)))
-        for k, row in enumerate(STAGES):
+        slopes = np.empty((len(pair.stages), w0.size + len(a0)))
+        for k, row in enumerate(pair.stages):
             slopes[k, : w0.size], slopes[k, w0.size :] = stages[k].dw.ravel(), stages[k].da
             move = (step * np.array(row)) @ slopes[: k + 1]
             w = w0 + move[: w0.size].reshape(w0.shape)
@@ -180,11 +147,11 @@ class Field:
             self.reply = float(np.linalg.eigvalsh(squares)[-1])
         return self.reply
 
-    def nodes(self, at: Start, stages: list[Stage], step: float) -> tuple[Array, Array]:
+    def nodes(self, at: Start, pair: Pair, stages: list[Stage], step: float) -> tuple[Array, Array]:
         """Outputs and forces (S, n) at the Radau nodes, by the dense output of order four."""
-        a = at.state.a + step * (INSIDE @ np.stack([stage.da for stage in stages]))
+        a = at.state.a + step * (pair.inside @ np.stack([stage.da for stage in stages]))
         dw = np.stack([stage.dw.ravel() for stage in stages])
-        w = at.state.w + step * (INSIDE @ dw).reshape(len(a), *at.state.w.shape)
+        w = at.state.w + step * (pair.inside @ dw).reshape(len(a), *at.state.w.shape)
         inside = [self.outputs(at, a[k], w[k])[1] for k in range(len(a))]
         outputs = np.stack([*inside, stages[-1].h])
         return outputs, self.problem.forces(outputs)

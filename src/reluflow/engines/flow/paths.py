@@ -8,22 +8,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.explicit import NODES
+from reluflow.engines.flow.explicit import Indices, Mask
+from reluflow.engines.flow.pairs import Pair
 from reluflow.kernels.flow.roots import moments
 
-Indices = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-STAGES = (0, 2, 3, 6)
-FIT = np.linalg.inv(np.vander(NODES[list(STAGES)], increasing=True))
-RISE = FIT / np.arange(1, 5)[:, None]
-# the parabola through three of them, for the error of a moment
-PARABOLA = np.zeros((3, 4))
-PARABOLA[:, [0, 2, 3]] = np.linalg.inv(np.vander([0.0, 0.8, 1.0], increasing=True))
-ROUGH_RISE = PARABOLA / np.arange(1, 4)[:, None]
 GRID = np.linspace(0.0, 1.0, 17)[1:]
 
 
@@ -39,6 +29,7 @@ class Paths(NamedTuple):
     jumps: Array
     up: Mask
     step: float
+    pair: Pair
 
     def among(self, which: Indices) -> Paths:
         """Some of the ways."""
@@ -48,23 +39,26 @@ class Paths(NamedTuple):
             self.jumps[:, which],
             self.up[which],
             self.step,
+            self.pair,
         )
 
-    def beyond(self, t: Array, rise: Array = RISE) -> Mask:
+    def beyond(self, t: Array) -> Mask:
         """Whether they are on the other side at shares ``t`` (..., E) of the step."""
         value = np.zeros_like(t)
-        for coefficient in (self.step * (rise @ self.speeds))[::-1]:
+        for coefficient in (self.step * (self.pair.rise @ self.speeds))[::-1]:
             value = (value + coefficient) * t
         return np.asarray((self.start + value > 0.0) == self.up)
 
-    def moment(self, low: Array, high: Array, rise: Array = RISE) -> Array:
+    def moment(self, low: Array, high: Array, *, rough: bool = False) -> Array:
         """Where they come to the other side, between ``low`` and ``high``."""
+        rise = self.pair.rough_rise if rough else self.pair.rise
         return np.asarray(moments(self.start, self.step * (rise @ self.speeds), self.up, low, high))
 
     def at(self, t: Array) -> tuple[Array, Array]:
         """Speeds and jumps at shares ``t`` (E,) of the step."""
-        powers = t ** np.arange(len(FIT))[:, None]
-        speed, jump = ((powers * (FIT @ rows)).sum(axis=0) for rows in (self.speeds, self.jumps))
+        fit = self.pair.fit
+        powers = t ** np.arange(len(fit))[:, None]
+        speed, jump = ((powers * (fit @ rows)).sum(axis=0) for rows in (self.speeds, self.jumps))
         return speed, jump
 
     def excursions(self) -> tuple[Array, Array, Mask]:
@@ -82,36 +76,3 @@ class Paths(NamedTuple):
         longer = np.where(self.up, jump, -jump) * (back - leaves)
         back = np.clip(back + longer / np.where(inward > 0.0, inward, np.inf), leaves, 1.0)
         return leaves, back, real
-
-
-class Crossings(NamedTuple):
-    """Crossings of a neuron and a plane, and when: shares of the step.
-
-    A pair that leaves its side and returns has two, of which one is ``once``; where only a stage
-    was on the other side it has one that does not happen (``happens``), at the end. ``normal``
-    (E, d) is that of the plane, projected on those on which the neuron slides; ``speed`` is that
-    across the plane without its own pull, ``jump`` what the plane adds above it, ``error`` that of
-    the weights by an error of the moment.
-    """
-
-    neuron: Indices
-    plane: Indices
-    normal: Array
-    moment: Array
-    up: Mask
-    once: Mask
-    happens: Mask
-    speed: Array
-    jump: Array
-    error: Array
-
-    @property
-    def toward(self) -> Array:
-        """The speed towards the other side."""
-        return np.where(self.up, self.speed, -self.speed)
-
-    @property
-    def sent_back(self) -> Mask:
-        """Whether the plane sends a neuron back: it will slide."""
-        jump = np.where(self.up, self.jump, -self.jump)
-        return np.asarray(self.once & ((self.toward <= 0.0) | (self.toward + jump <= 0.0)))

@@ -154,6 +154,8 @@ def state_of(problem: Problem, a: Array, W: Array, sigma: Array) -> State:
 def to_points(mode: Modes, planes: Planes) -> Modes:
     """Modes (..., n) of the points from those (..., P) of the planes: below turns its points."""
     own = mode[..., planes.owner]
+    if (planes.length > 0.0).all():
+        return np.ascontiguousarray(own, dtype=np.int8)
     turned = np.where(own < SLIDE, ABOVE - own, own)
     return np.ascontiguousarray(np.where(planes.length > 0.0, own, turned), dtype=np.int8)
 
