@@ -7,6 +7,10 @@ from scipy.integrate import solve_ivp
 import reluflow as rf
 from numerics.decided import problem
 from reluflow.engines.flow import lag, riders, tableau
+from reluflow.engines.flow import step as coupled
+from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.start import begin_at
+from reluflow.engines.flow.state import start
 
 X = np.array([[-1.0], [1.0], [2.0]])
 LEFT = -1.0  # the label of the point that only neurons below zero see
@@ -52,9 +56,10 @@ def test_a_rider_changes_by_the_integral_of_its_pull():
 def test_a_rider_that_grows_keeps_pace_and_counts_again(monkeypatch):
     """Two balanced neurons on one point grow by one factor: the small one is a copy of the other.
 
-    It rides until it comes near the tolerance.
+    It rides until it comes near the tolerance, if it may be as slow as the other.
     """
     monkeypatch.setattr(riders, "FAR", 0.1)
+    monkeypatch.setattr(riders, "FASTER", 0.0)
     rides, carried = [], riders.carried
     monkeypatch.setattr(riders, "carried", lambda *given: rides.append(1) or carried(*given))
     data = rf.Dataset([[0.6, 0.8]], [2.0])
@@ -282,3 +287,64 @@ def test_what_dormant_neurons_do_beside_others_at_rest_takes_no_steps(seed):
     run = rf.flow(data, net, loss="exponential", stop_log_loss=-20.0)
     assert run.status in ("stationary", "stop_loss")
     assert run.stats["steps"] < 900  # 23,000 and more, 7,111 and 2,418 once
+
+
+def begun(loss, points=5):
+    """Three large neurons and three at log scale -200, each of these in a class of its own."""
+    rng = np.random.default_rng(8)
+    data = rf.Dataset(rng.normal(size=(points, 3)), rng.choice([-1.0, 1.0], size=points))
+    net = rf.networks.balanced(3, 6, log_scale=0.0, seed=9)
+    net = rf.Network(net.a, net.W, [0.0, -200.0, 0.0, -200.0, -200.0, 0.0])
+    problem = Problem(data, net, loss, "both")
+    return problem, start(problem), np.array([1, 3, 4])
+
+
+@pytest.mark.parametrize("loss", [rf.losses.Square(), rf.losses.Exponential()])
+@pytest.mark.parametrize("left", [[1, 3, 4], [3], [0, 1, 2, 3, 4, 5]])
+def test_what_is_left_out_of_a_step_is_as_if_it_were_nothing(loss, left):
+    problem, state, small = begun(loss)
+    at = begin_at(problem, state)
+    some, nothing = riders.without(at, np.array(left)), state.copy()
+    nothing.a[left], nothing.w[left] = 0.0, 0.0
+    bare = begin_at(problem, nothing)
+    np.testing.assert_array_equal(some.classes.cid, bare.classes.cid)
+    for one, other in zip(some.classes[1:], bare.classes[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    if not set(left) <= set(small):
+        return
+    np.testing.assert_array_equal(some.speeds, bare.speeds)
+    limits = coupled.limits_of(at, 1e-8, 1e-8, 1.0, 1e-8, 1e-8)
+    sure = np.zeros(len(some.classes.face), np.bool_)
+    ends = [coupled.attempt(it, 0.01, 1e-8, None, limits, sure, True) for it in (some, bare)]
+    others = np.setdiff1d(np.arange(6), left)
+    np.testing.assert_array_equal(ends[0].stretch.h, ends[1].stretch.h)
+    np.testing.assert_array_equal(ends[0].moved.w[others], ends[1].moved.w[others])
+    np.testing.assert_array_equal(ends[0].moved.w[left], state.w[left])
+    np.testing.assert_array_equal(ends[0].moved.mode[left], state.mode[left])
+
+
+def test_what_is_left_out_stays_out_where_points_are_many():
+    """Their kernel is formed only when it is asked for."""
+    problem, state, small = begun(rf.losses.Square(), points=400)
+    at = begin_at(problem, state)
+    assert problem.is_crowd
+    left = riders.without(at, small).whole
+    assert left.kernel.shape == (400, 400)
+    assert (left.classes.cid[small] == -1).all()
+    assert len(left.speeds) == len(left.classes.face) < len(at.whole.classes.face)
+
+
+def test_neurons_ride_only_where_they_limit_the_step():
+    """Both follow the same pull: the large one limits the step as much as the small one would."""
+    data = rf.Dataset([[0.6, 0.8]], [2.0])
+    net = rf.Network([1.0, 1.0], [[0.6, 0.8], [0.6, 0.8]], [-2.0, -300.0])
+    problem = Problem(data, net, rf.losses.Square(), "both")
+    at = begin_at(problem, start(problem))
+    at.state.step = 10.0 / at.fastest
+    assert not len(riders.riders(at, 1e-8))
+    alone = rf.Network([1.0, 1.0], [[-0.6, -0.8], [0.6, 0.8]], [-2.0, -300.0])
+    problem = Problem(data, alone, rf.losses.Square(), "both")
+    at = begin_at(problem, start(problem))
+    for boost, found in ((10.0, [1]), (0.1, [])):
+        at.state.step = boost / at.fastest
+        assert riders.riders(at, 1e-8).tolist() == found

@@ -24,7 +24,7 @@ from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.start import Start, begin_at
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import ORDER, Attempt, Stretch
 from reluflow.kernels.flow.forces import on_planes
@@ -79,9 +79,9 @@ class Controller:
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
         ride = riders.riders(at, self.rtol)
-        if not ride.any():
+        if not len(ride):
             return self._advance(at, limit)
-        others = begin_at(self.problem, riders.without(at.state, ride)).whole
+        others = riders.without(at, ride)
         allowed = min(limit, riders.room(at, ride, self.rtol))
         while True:
             step = self._advance(others, allowed)

@@ -11,6 +11,7 @@ those over neurons with k; S + 1 are the start of a step and its Radau nodes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -51,25 +52,32 @@ def follow(
     Their pulls have the sizes ``speed`` (C, S + 1); they begin ``beside`` (k, d).
     """
     path = smooth(heading, speed, step)
-    rest, pace = beside - path[which, 0], speed @ MONOMIALS.T
+    rest = beside - path[which, 0]
     boost = step * (speed[:, 1:] @ tableau.RADAU_A[-1])
-    shared, beside_it = np.empty(len(path)), np.empty_like(path[:, 0])
     # what began beside the path fades near the start: panels shrink towards it
-    depth = np.clip(np.ceil(np.log2(boost)), 0, 60).astype(np.int64)
-    for deep in np.unique(depth).tolist():
-        own = np.flatnonzero(depth == deep)
-        tau, share = panels(deep)
-        powers = (1.0 - tau)[:, None] ** np.arange(pace.shape[1])
-        turned = (pace[own] / np.arange(1, pace.shape[1] + 1)) @ powers.T * (step * (1.0 - tau))
-        there = (powers @ MONOMIALS) @ path[own]
-        weights = step * np.exp(share) * (pace[own] @ powers.T)
-        shared[own] = 0.5 * np.einsum("ct,ctd,ctd->c", weights, there, there)
-        beside_it[own] = np.einsum("ct,ctd->cd", weights * np.exp(-turned), there)
+    values, integrals, weights = _panels(int(np.clip(np.ceil(np.log2(boost.max())), 0, 60)))
+    there = values @ path
+    weights = step * weights * (speed @ values.T)
+    shared = 0.5 * np.einsum("ct,ctd,ctd->c", weights, there, there)
+    fades = weights * np.exp(-step * (speed @ integrals.T))
+    beside_it = (fades[:, None] @ there)[:, 0]
     missed = shared[which] + np.einsum("kd,kd->k", rest, beside_it[which])
     missed -= 0.25 * np.expm1(-2.0 * boost)[which] * np.square(rest).sum(axis=1)
-    size = np.linalg.norm(path, axis=2).max(axis=1)
-    np.maximum.at(size, which, np.linalg.norm(beside, axis=1))
+    size = np.sqrt(np.square(path).sum(axis=2).max(axis=1))
+    np.maximum.at(size, which, np.sqrt(np.square(beside).sum(axis=1)))
     return Lag(size, path[which, -1] + np.exp(-boost)[which, None] * rest, missed)
+
+
+@cache
+def _panels(depth: int) -> tuple[Array, Array, Array]:
+    """Matrices (T, S + 1) that take values at the start and the nodes to points of a step and to
+    integrals up to there; the weights (T,) of the points. They halve ``depth`` times to the start.
+    """
+    tau, share = panels(depth)
+    degrees = np.arange(len(MONOMIALS))
+    powers = (1.0 - tau)[:, None] ** degrees
+    integrals = (1.0 - tau)[:, None] * powers / (degrees + 1)
+    return powers @ MONOMIALS, integrals @ MONOMIALS, np.exp(share)
 
 
 def smooth(heading: Array, speed: Array, step: float) -> Array:
@@ -80,8 +88,10 @@ def smooth(heading: Array, speed: Array, step: float) -> Array:
     """
     slopes, A, path = SLOPES @ heading / step, tableau.RADAU_A, np.zeros_like(heading)
     long = step * speed.max(axis=1) > 1.0
-    rates = speed[long, :, None] * np.eye(speed.shape[1])
-    path[long] = np.linalg.solve(SLOPES / step + rates, -slopes[long])
-    nodes = np.eye(len(A)) + step * A * speed[~long, None, 1:]
-    path[~long, 1:] = np.linalg.solve(nodes, -step * A @ slopes[~long, 1:])
+    if long.any():
+        rates = speed[long, :, None] * np.eye(speed.shape[1])
+        path[long] = np.linalg.solve(SLOPES / step + rates, -slopes[long])
+    if not long.all():
+        nodes = np.eye(len(A)) + step * A * speed[~long, None, 1:]
+        path[~long, 1:] = np.linalg.solve(nodes, -step * A @ slopes[~long, 1:])
     return path

@@ -19,18 +19,19 @@ in one of them; what is left of an error of u by then has faded when it counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import lag, tableau
+from reluflow.engines.flow import growth, lag, tableau
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.start import Start, begin_at
+from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Stretch
-from reluflow.engines.flow.tolerances import BURDEN, EVEN, FAR, GONE, LAG
+from reluflow.engines.flow.tolerances import BURDEN, EVEN, FAR, FASTER, GONE, LAG
 from reluflow.kernels.flow.forces import on_planes, spread
 from reluflow.kernels.flow.layout import ABOVE, SLIDE, Rows
 from reluflow.kernels.flow.planes import land
@@ -46,38 +47,35 @@ class Ride(NamedTuple):
     shorter: bool = True
 
 
-def riders(at: Start, rtol: float) -> NDArray[np.bool_]:
-    """The neurons (m,) that ride here and would limit the step to be tried.
+def riders(at: Start, rtol: float) -> Indices:
+    """The neurons that ride here and would limit the step to be tried.
 
-    Their outputs are `FAR` e-folds below the tolerance. Asked twice a step, found once.
+    Their outputs are `FAR` e-folds below the tolerance.
     """
-    if at.riding is None:
-        at.riding = _find(at, rtol)
-    return at.riding
-
-
-def _find(at: Start, rtol: float) -> NDArray[np.bool_]:
     problem, state, rows = at.problem, at.state, at.classes
-    found = np.zeros(len(state.a), np.bool_)
-    if problem.hidden or at.fastest * state.step < BURDEN:
-        return found
+    none, least = np.empty(0, np.int64), BURDEN * growth.turn(rtol) / state.step
+    if problem.hidden or at.fastest < least:
+        return none
     level = _level(problem, rtol)
     below = level - FAR - np.log(problem.longest / 2)
     if not any_below(state.a, state.w, state.sigma, rows.cid, below):
-        return found
-    left = level - state.log_outputs(problem)
-    small = (rows.cid >= 0) & (left > FAR)
-    small &= at.speeds[rows.cid] * state.step >= BURDEN
+        return none
+    pace = np.where(rows.cid >= 0, at.speeds[rows.cid], -1.0)
+    small = level - state.log_outputs(problem) > FAR
+    least = max(least, FASTER * float(pace[~small].max(initial=0.0)))
+    small &= pace >= least
+    if not small.any():
+        return none
     # in balance, to rounding: those that have grown far beyond what they were out of it
     small &= (problem.sign == 0.0) | (problem.log_balance_at(state.t) < 2.0 * state.sigma - EVEN)
     small &= rows.free[rows.cid]
-    found = np.asarray(small & on_rays(at))
-    own = np.flatnonzero(small & ~found)
+    straight = on_rays(at)
+    own = np.flatnonzero(small & ~straight)
     if len(own):
         pulls = _pulls_on(at, own, at.c[None])
         beside = _beside(state, own, pulls.g[pulls.which, 0])
-        found[own] = np.linalg.norm(beside, axis=1) <= _most(rtol)
-    return found
+        small[own] = _lengths(beside) <= _most(rtol)
+    return np.flatnonzero(small)
 
 
 def on_rays(at: Start) -> NDArray[np.bool_]:
@@ -87,30 +85,20 @@ def on_rays(at: Start) -> NDArray[np.bool_]:
     return np.asarray(rows.ray[rows.cid] & whole & (at.problem.sign == 0.0) & (rows.cid >= 0))
 
 
-class Pulls(NamedTuple):
-    """Pulls on the classes of some neurons: ``which`` (k,) of these rows each of them is in.
+def without(at: Start, own: Indices) -> Start:
+    """The start of a step in which the neurons ``own`` are not moved: its classes are the others.
 
-    ``g`` (C, S, d) are the pulls, ``f`` (C, S, P) their multipliers; ``low`` and ``high`` (S, P)
-    those of the planes.
+    What they add to outputs and to the kernel is far below the tolerance.
     """
-
-    rows: Rows
-    which: Indices
-    low: Array
-    high: Array
-    f: Array
-    g: Array
-
-
-def _pulls_on(at: Start, own: Indices, forces: Array) -> Pulls:
-    """The pulls on the neurons ``own`` in forces (S, n)."""
-    taken = np.zeros(len(at.classes.face), np.bool_)
-    taken[at.classes.cid[own]] = True
-    which = (np.cumsum(taken) - 1)[at.classes.cid[own]]
-    rows, planes = _chosen(at.classes, np.flatnonzero(taken)), at.problem.planes
-    low, high = on_planes(np.ascontiguousarray(forces), planes)
-    f = spread(low, high, rows)
-    return Pulls(rows, which, low, high, f, f @ planes.U)
+    rows = at.classes
+    cid = rows.cid.copy()
+    cid[own] = -1
+    counts = np.bincount(cid + 1, minlength=len(rows.face) + 1)[1:]
+    kinds = np.flatnonzero(counts)
+    number = np.full(len(counts) + 1, -1)  # the last is that of neurons without a class
+    number[kinds] = np.arange(len(kinds))
+    left = _chosen(rows, kinds)._replace(cid=number[cid])
+    return replace(at, classes=left, speeds=at.speeds[kinds])
 
 
 def _chosen(rows: Rows, kinds: Indices) -> Rows:
@@ -124,11 +112,39 @@ def _chosen(rows: Rows, kinds: Indices) -> Rows:
     )  # fmt: skip
 
 
+class Pulls(NamedTuple):
+    """Pulls on the classes of some neurons: ``which`` (k,) of these each of them is in.
+
+    ``face`` (C, P) are the modes of the classes, ``g`` (C, S, d) the pulls, ``f`` (C, S, P) their
+    multipliers; ``low`` and ``high`` (S, P) those of the planes.
+    """
+
+    face: NDArray[np.int8]
+    which: Indices
+    low: Array
+    high: Array
+    f: Array
+    g: Array
+
+
+def _pulls_on(at: Start, own: Indices, forces: Array) -> Pulls:
+    """The pulls on the neurons ``own`` in forces (S, n)."""
+    rows, planes = at.classes, at.problem.planes
+    kinds, which = np.unique(rows.cid[own], return_inverse=True)
+    low, high = on_planes(forces, planes)
+    f = spread(low, high, rows)[kinds]
+    return Pulls(rows.face[kinds], which, low, high, f, f @ planes.U)
+
+
 def _beside(state: State, own: Indices, g: Array) -> Array:
     """How far (k, d) the directions of the neurons ``own`` are beside their pulls (k, d)."""
-    u = state.w[own] / np.linalg.norm(state.w[own], axis=1)[:, None]
-    heading = g / np.linalg.norm(g, axis=1)[:, None]
-    return np.asarray(np.sign(state.a[own])[:, None] * u - heading)
+    w = state.w[own]
+    u = (np.sign(state.a[own]) / _lengths(w))[:, None] * w
+    return np.asarray(u - g / _lengths(g)[:, None])
+
+
+def _lengths(vectors: Array) -> Array:
+    return np.asarray(np.sqrt(np.square(vectors).sum(axis=-1)))
 
 
 def _most(rtol: float) -> float:
@@ -136,46 +152,36 @@ def _most(rtol: float) -> float:
     return float(LAG * np.cbrt(rtol))
 
 
-def without(state: State, ride: NDArray[np.bool_]) -> State:
-    """The state in which riders are nothing: nothing moves these."""
-    left = state.copy()
-    left.a[ride], left.w[ride] = 0.0, 0.0
-    return left
-
-
-def room(at: Start, ride: NDArray[np.bool_], rtol: float) -> float:
+def room(at: Start, own: Indices, rtol: float) -> float:
     """The step in which no rider comes near the tolerance, at the pace of now."""
-    left = _level(at.problem, rtol) - 0.5 * FAR - at.state.log_outputs(at.problem)[ride]
-    return float((0.45 * left / at.speeds[at.classes.cid[ride]]).min())
+    left = _level(at.problem, rtol) - 0.6 * FAR - at.state.log_outputs(at.problem)[own]
+    return float((0.49 * left / at.speeds[at.classes.cid[own]]).min())
 
 
-def carried(at: Start, ride: NDArray[np.bool_], stretch: Stretch, end: State, rtol: float) -> Ride:
-    """The end of a step with its riders, if all of them can ride all the way.
+def carried(at: Start, own: Indices, stretch: Stretch, end: State, rtol: float) -> Ride:
+    """The end of a step with the riders ``own``, if all of them can ride all the way.
 
     One may come too near the tolerance, a slide of it may end, or it turns to a plane or too fast.
     """
     problem, was = at.problem, at.state
-    end.a[ride], end.w[ride], end.mode[ride] = was.a[ride], was.w[ride], was.mode[ride]
-    end.still_sigma[ride] = was.still_sigma[ride] - problem.decay * stretch.step
-    end.sigma = end.sigma.copy()
-    forces, rays = np.vstack([at.c, stretch.c]), on_rays(at)
-    straight, aligned = np.flatnonzero(ride & rays), np.flatnonzero(ride & ~rays)
-    if len(straight):
-        pulls = _pulls_on(at, straight, forces)
-        if not _hold(pulls):
-            return Ride(None)
-        w, weights = was.w[straight], stretch.step * tableau.RADAU_A[-1]
-        pull = np.einsum("s,csd->cd", weights, pulls.g[:, 1:])[pulls.which]
-        along = np.einsum("kd,kd->k", pull, w) / np.linalg.norm(w, axis=1)
-        end.sigma[straight] += np.sign(was.a[straight]) * along
-    if len(aligned):
-        pulls = _pulls_on(at, aligned, forces)
-        if not _hold(pulls):
-            return Ride(None)
-        failed = _follow(at, aligned, pulls, stretch.step, end, rtol)
+    pulls = _pulls_on(at, own, np.concatenate([at.c[None], stretch.c]))
+    if not _hold(pulls):
+        return Ride(None)
+    straight = on_rays(at)[own]
+    if straight.any():
+        line, which = own[straight], pulls.which[straight]
+        w, weights = was.w[line], stretch.step * tableau.RADAU_A[-1]
+        along = np.einsum("kd,kd->k", (weights @ pulls.g[:, 1:])[which], w) / _lengths(w)
+        end.sigma[line] += np.sign(was.a[line]) * along
+    if not straight.all():
+        turning = own if not straight.any() else own[~straight]
+        kinds, which = np.unique(pulls.which[~straight], return_inverse=True)
+        f, g = pulls.f[kinds], pulls.g[kinds]
+        part = Pulls(pulls.face[kinds], which, pulls.low, pulls.high, f, g)
+        failed = _follow(at, turning, part, stretch.step, end, rtol)
         if failed is not None:
             return failed
-    near = end.log_outputs(problem)[ride].max() > _level(problem, rtol) - 0.25 * FAR
+    near = end.log_outputs(problem)[own].max() > _level(problem, rtol) - 0.5 * FAR
     return Ride(None) if near else Ride(end)
 
 
@@ -183,54 +189,61 @@ def _follow(
     at: Start, own: Indices, pulls: Pulls, step: float, end: State, rtol: float
 ) -> Ride | None:
     """Carry aligned riders to ``end``; how they failed to ride, or None."""
-    problem, was = at.problem, at.state
-    rows, which, sign = pulls.rows, pulls.which, np.sign(was.a[own])
-    speed = np.linalg.norm(pulls.g, axis=2)
-    if speed.min() <= 0.0:
+    problem, was, which = at.problem, at.state, pulls.which
+    sign = np.sign(was.a[own])
+    speed = _lengths(pulls.g)
+    slowest = speed.min(axis=1)
+    if slowest.min() <= 0.0:
         return Ride(None)
     heading = pulls.g / speed[:, :, None]
     lags = lag.follow(heading, speed, step, _beside(was, own, pulls.g[which, 0]), which)
     if lags.size.max() > _most(rtol):
         return Ride(None, shorter=False)
-    off = np.maximum(lags.size, rtol * problem.rate / speed.min(axis=1))
+    off = np.maximum(lags.size, rtol * problem.rate / slowest)
     if not _clear(problem, pulls, heading, sign, 10.0 * off):
         return Ride(None)
-    grown = step * (speed[:, 1:] @ tableau.RADAU_A[-1])
-    end.sigma[own] += grown[which] - lags.missed
+    end.sigma[own] += (step * (speed[:, 1:] @ tableau.RADAU_A[-1]))[which] - lags.missed
     turned = sign[:, None] * (heading[which, -1] + lags.end)
-    for k in np.flatnonzero((rows.face == SLIDE).any(axis=1)[which]).tolist():
-        land(turned[k], rows.face[which[k]] == SLIDE, problem.planes)
-    sizes = np.linalg.norm(was.w[own], axis=1) / np.linalg.norm(turned, axis=1)
+    slides = (pulls.face == SLIDE).any(axis=1)
+    if slides.any():
+        for k in np.flatnonzero(slides[which]).tolist():
+            land(turned[k], pulls.face[which[k]] == SLIDE, problem.planes)
+    sizes = _lengths(was.w[own]) / _lengths(turned)
     end.w[own] = turned * sizes[:, None]
-    end.still_sigma[own[~rows.ray[which]]] = np.nan
+    rows = at.classes
+    end.still_sigma[own[~rows.ray[rows.cid[own]]]] = np.nan
     return None
 
 
 def lasting(at: Start, rtol: float) -> Start:
     """The start without the riders that clearly shrink: where the others rest, these fade away.
 
-    If there are no others it is a plateau.
+    If there are no others it is a plateau. (What is aligned with its pull grows.)
     """
     problem, state, rows = at.problem, at.state, at.classes
-    fading = riders(at, rtol)
-    if not fading.any():
+    if problem.hidden or not rows.ray.any():
         return at
-    fading = fading & (_level(problem, rtol) - state.log_outputs(problem) > GONE)
+    fading = on_rays(at) & rows.free[rows.cid]
+    fading &= at.speeds[rows.cid] * state.step >= BURDEN * growth.turn(rtol)
+    fading &= _level(problem, rtol) - state.log_outputs(problem) > GONE
     own = np.flatnonzero(fading)
     if not len(own):
         return at
     pulls, w = _pulls_on(at, own, at.c[None]), state.w[own]
-    growth = np.einsum("kd,kd->k", w, pulls.g[pulls.which, 0]) / np.linalg.norm(w, axis=1)
-    fading[own] = np.sign(state.a[own]) * growth - problem.decay < -rtol * problem.rate
-    alone = fading[rows.cid >= 0].all()
-    return at if alone or not fading.any() else begin_at(problem, without(state, fading))
+    growing = np.einsum("kd,kd->k", w, pulls.g[pulls.which, 0]) / _lengths(w)
+    shrinks = np.sign(state.a[own]) * growing - problem.decay < -rtol * problem.rate
+    own = own[shrinks]
+    alone = len(own) == (rows.cid >= 0).sum()
+    return at if alone or not len(own) else without(at, own)
 
 
 def _hold(pulls: Pulls) -> bool:
     """Whether neurons that slide go on to do so: weights in [0, 1]."""
-    slides = (pulls.rows.face == SLIDE)[:, None]
+    slides = pulls.face == SLIDE
+    if not slides.any():
+        return True
     below, above = np.minimum(pulls.low, pulls.high), np.maximum(pulls.low, pulls.high)
-    return not (slides & ((pulls.f < below) | (pulls.f > above))).any()
+    return not (slides[:, None] & ((pulls.f < below) | (pulls.f > above))).any()
 
 
 def _clear(problem: Problem, pulls: Pulls, heading: Array, sign: Array, off: Array) -> bool:
@@ -239,15 +252,13 @@ def _clear(problem: Problem, pulls: Pulls, heading: Array, sign: Array, off: Arr
     These (C, S + 1, d) are at the start and the nodes; Bernstein coefficients enclose them on the
     way.
     """
-    face = pulls.rows.face
-    side = np.where(face == ABOVE, 1.0, -1.0)[:, None]
-    z = side * np.einsum("ks,csp->ckp", tableau.TABLES.force, heading @ problem.planes.U.T)
-    for s in np.unique(sign):
-        kinds = np.unique(pulls.which[sign == s])
-        clear = s * z[kinds] > off[kinds, None, None]
-        if not (clear | (face[kinds] == SLIDE)[:, None]).all():
-            return False
-    return True
+    face = pulls.face
+    z = tableau.TABLES.force @ (heading @ problem.planes.U.T)
+    z *= np.where(face == ABOVE, 1.0, -1.0)[:, None]
+    slides, off = face == SLIDE, off[:, None]
+    along = ((z.min(axis=1) > off) | slides).all(axis=1)
+    against = ((z.max(axis=1) < -off) | slides).all(axis=1)
+    return bool(np.where(sign > 0.0, along[pulls.which], against[pulls.which]).all())
 
 
 def _level(problem: Problem, rtol: float) -> float:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
@@ -41,7 +40,6 @@ class Start:
     stiffness: float
     speeds: Array
     log_loss: float
-    riding: NDArray[np.bool_] | None = None  # see `riders`
 
     @cached_property
     def fastest(self) -> float:
@@ -104,7 +102,11 @@ class Start:
     @cached_property
     def whole(self) -> Start:
         """The same with the tangent kernel."""
-        return self if len(self.kernel) else begin_whole(self.problem, self.state)
+        if len(self.kernel):
+            return self
+        whole = begin_whole(self.problem, self.state)
+        # some neurons may have been left out of the classes; see `riders`
+        return replace(whole, classes=self.classes, speeds=self.speeds)
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:

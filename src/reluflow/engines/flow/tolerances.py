@@ -41,14 +41,16 @@ RESTING = 50.0
 CLEAR = 20.0
 # a plateau shorter than this many e-foldings is left to the coupled phase
 WORTHWHILE = 3.0
-# outputs of riders are this many e-folds below rtol, and may come to be a quarter as many
-FAR = 16.0
+# outputs of riders are this many e-folds below rtol, and may come to be half as many
+FAR = 8.0
 # ... and so many where they fade: then their weights are nothing, beside any bound on a limit
 GONE = 80.0
 # ... their balances are this many e-folds below their squares: rounding
 EVEN = 40.0
-# ... and they turn by this at least in a step: less is no burden
-BURDEN = 0.1
+# ... and they turn in a step by this share of what limits it at least: less is no burden
+BURDEN = 0.5
+# ... and faster than all others by this factor: else those limit it as much
+FASTER = 1.2
 # ... and they follow their pull with a lag of this times the third root of rtol, at most
 LAG = 0.5
 # a limit is certified when the path still to go is below this share of rtol
