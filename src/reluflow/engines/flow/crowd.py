@@ -50,6 +50,7 @@ KEPT = 0.99  # of the fastest rate, from step to step
 TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
 PATIENCE = 15  # after so many more steps at that border than not implicit ones are tried
 LOOK = 30  # ... or after steps that cost as much as so many of these
+RARELY = 16  # ... or after so many times as many, where they were of no use again and again
 
 
 class End(NamedTuple):
@@ -69,7 +70,7 @@ class Crowd:
         self.field = Field(self.problem)
         self.pair, self.rate = LEAN, 0.0  # the method, and the fastest rate at the last step
         self.stiff = 0  # steps that stability has limited, less others
-        self.taken, self.usual = 0, np.inf  # explicit steps, and how long these are of late
+        self.taken, self.usual = 0, 0.0  # explicit steps, and how long these are of late
         self.short = 0  # implicit steps in a row that were not worth their price
         self.gain = 0.0  # how much further all of them came than explicit ones of that price
         self.again = 1  # implicit ones are tried after so many times the usual number of steps
@@ -105,7 +106,7 @@ class Crowd:
             fitting = step * min(growth, SAFETY / max(worst, 1e-10))
             following = max(wanted, fitting) if step < wanted else fitting
             self.taken += 1
-            self.usual = step if self.taken == 1 else float(np.sqrt(self.usual * step))
+            self.usual += (step - self.usual) / min(self.taken, LOOK)
             return self.controller.accept(at, tried, following)
         return self.controller.advance(at.whole, limit)  # a crossroads just ahead
 
@@ -147,7 +148,7 @@ class Crowd:
         self.gain += gain
         self.short = self.short + 1 if gain < 0.0 else 0
         if self.short >= PATIENCE // 3:
-            self.again = 1 if self.gain > 0.0 else 4 * self.again
+            self.again = 1 if self.gain > 0.0 else min(4 * self.again, RARELY)
             self.stiff, self.taken, self.short, self.gain = 0, 0, 0, 0.0
 
     def gained(self, at: Start, taken: Step) -> float:
