@@ -53,16 +53,24 @@ def _other_data(problem, size):
 
 
 def examine(seed):
-    """Kind of each fault planted in a problem, how far it is off, and whether it passes."""
+    """Kind of each fault planted in a problem, how far it is off, and whether it passes.
+
+    Off by more than descent misses itself: within that of the bar it cannot tell.
+    """
     problem = degenerate.problem(seed)
     run = problem.flow()
     begin, right = small_steps.start(problem), small_steps.weights(run.final)
-    if not small_steps.nearing(problem, begin, right)[-1]:
+    _, gaps, agrees = small_steps.nearing(problem, begin, right)
+    if not agrees:
         return []
     rng = np.random.default_rng([seed, 20])
     wrong = ((kind, planted(problem, run, kind, rng)) for kind in KINDS)
     return [
-        (kind, small_steps.distance(end, right), small_steps.nearing(problem, begin, end)[-1])
+        (
+            kind,
+            max(0.0, small_steps.distance(end, right) - gaps[-1]),
+            small_steps.nearing(problem, begin, end)[-1],
+        )
         for kind, end in wrong
         if end is not None
     ]

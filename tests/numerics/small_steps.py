@@ -11,6 +11,10 @@ need not halve: there it has to be below 1e-4. Faults of that size are noticed (
 (descent never moves) are moved along sign(a) times the least element of the realisable pulls. Both
 begin with steps that are small against the distance already covered.
 
+**Balance.** Steps change ``a^2 - |w|^2``, which the flow keeps, and a neuron that all but dies may
+grow again on another side for that. Where plain descent does not agree the same is tried with
+descent that restores it after each step: it has the same limit as steps go to zero.
+
 **Branch points.** If the ends do not settle, or starts 1e-9 apart end O(1) apart, the solution is
 not unique to the precision of any computation: the flow agrees with one of the ends, or says
 `branch`.
@@ -19,7 +23,7 @@ not unique to the precision of any computation: the flow agrees with one of the 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -41,16 +45,18 @@ LAWS = {"square": 0, "exponential": 1, "logistic": 2}
 
 
 @numba.njit  # no cache: it would hold the name under which this module was imported
-def descend(X, y, a, W, law, kappa, hidden, h, t_end, first):
+def descend(X, y, a, W, law, kappa, hidden, h, t_end, first, keep):
     """Weights after descent to ``t_end``, least norms on the way, and changes of sign.
 
     Norms (m, 2) are ``|w_j|`` and ``|(a_j, w_j)|``. Changes of sign are counts (m, n + 1): of the
     pre-activations, and of the output weight.
     ``first > 0``: steps begin at a hundredth of that time and grow with the time covered until
-    they are h.
+    they are h. ``keep``: the balance of every neuron is restored after each step.
     """
     (n, d), m = X.shape, len(a)
     a, W = a.copy(), W.copy()
+    balance = a**2 - (W**2).sum(axis=1)
+    balance[np.abs(balance) < 1e-14 * a**2] = 0.0
     c = np.zeros(n)
     z = np.zeros((m, n))
     least = np.full((m, 2), np.inf)
@@ -92,6 +98,10 @@ def descend(X, y, a, W, law, kappa, hidden, h, t_end, first):
                 norm += W[j, k] ** 2
             if not hidden:
                 a[j] += step * push
+            if keep and balance[j] >= 0.0:
+                a[j] = np.copysign(np.sqrt(norm + balance[j]), a[j])
+            elif keep and norm > 0.0:
+                W[j] *= np.sqrt((a[j] ** 2 - balance[j]) / norm)
             least[j, 0] = min(least[j, 0], np.sqrt(norm))
             least[j, 1] = min(least[j, 1], np.sqrt(norm + a[j] ** 2))
         t += step
@@ -105,7 +115,7 @@ def descend(X, y, a, W, law, kappa, hidden, h, t_end, first):
 class Start:
     """Weights to begin with; ``first`` as in `descend`; ``moved``: the neurons that were nudged.
 
-    ``free``: those of them whose direction of departure no rule fixes.
+    ``free``: those of them whose direction of departure no rule fixes. ``keep`` as in `descend`.
     """
 
     a: np.ndarray
@@ -113,6 +123,7 @@ class Start:
     first: float
     moved: tuple
     free: tuple
+    keep: bool = False
 
 
 def start(problem):
@@ -205,7 +216,7 @@ def path(problem, begin, h):
     kappa = loss.kappa(data.n) if loss.name == "square" else 0.0
     return descend(
         data.X, data.y, begin.a, begin.W, LAWS[loss.name], kappa, problem.train == "hidden",
-        h, problem.t_end, begin.first,
+        h, problem.t_end, begin.first, begin.keep,
     )  # fmt: skip
 
 
@@ -252,11 +263,12 @@ def judge(problem, flow_end, branches=False):
     if agrees:
         return Verdict("agrees", tuple(gaps))
     verdict = _judge_branches(problem, begin, ends, gaps, (flow_end, branches))
-    if not verdict.good:
-        _, more, agrees = nearing(problem, begin, flow_end, FINEST)
-        if agrees:
-            return Verdict("agrees", (*gaps, *more))
-    return verdict
+    if verdict.good:
+        return verdict
+    _, more, agrees = nearing(problem, begin, flow_end, FINEST)
+    if not agrees and problem.train != "hidden":
+        _, more, agrees = nearing(problem, replace(begin, keep=True), flow_end)
+    return Verdict("agrees", (*gaps, *more)) if agrees else verdict
 
 
 def nearing(problem, begin, flow_end, steps=STEPS + FINER):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,30 @@ def test_graded_first_steps_end_where_plain_ones_do():
     graded = small_steps.Start(begin.a, begin.W, small_steps.NUDGE, (), ())
     ends = [small_steps.end(problem, start, 1e-5) for start in (begin, graded)]
     assert small_steps.distance(*ends) < 1e-4
+
+
+def test_descent_that_keeps_the_balance_keeps_it_and_ends_where_plain_descent_does():
+    """Its steps restore ``a^2 - |w|^2``; the two differ by an amount in proportion to the step."""
+    apart = 0
+    for seed in range(12):
+        problem = degenerate.generic(seed)
+        if problem.train == "hidden":
+            continue
+        plain = small_steps.start(problem)
+        keeping = replace(plain, keep=True)
+        gaps = []
+        for h in (4e-4, 1e-4):
+            ends = [small_steps.end(problem, start, h) for start in (plain, keeping)]
+            before, after = (
+                e[:, 0] ** 2 - np.square(e[:, 1:]).sum(axis=1)
+                for e in (np.column_stack([plain.a, plain.W]), ends[1])
+            )
+            sizes = np.square(ends[1]).sum(axis=1) + np.abs(before)
+            assert (np.abs(after - before) <= 1e-11 * sizes).all()
+            gaps.append(small_steps.distance(*ends))
+        assert gaps[1] <= 0.5 * gaps[0] + 1e-9
+        apart += gaps[0] > 1e-6
+    assert apart >= 3
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -136,6 +161,14 @@ def test_the_flow_is_right_on_generic_problems_and_a_shifted_one_is_wrong():
         assert (
             small_steps.judge(problem, end + 3e-4 * max(1.0, np.abs(end).max())).outcome == "wrong"
         )
+
+
+@pytest.mark.long
+def test_a_neuron_that_all_but_dies_needs_descent_that_keeps_the_balance():
+    problem = degenerate.problem(1866)
+    end = small_steps.weights(problem.flow().final)
+    assert not small_steps.nearing(problem, small_steps.start(problem), end)[-1]
+    assert small_steps.judge(problem, end).outcome == "agrees"
 
 
 def unnoticed(seeds):
