@@ -256,8 +256,32 @@ def test_implicit_steps_that_are_not_worth_it_are_left_again(monkeypatch):
     monkeypatch.setattr(Crowd, "gained", lambda self, at, taken: -1.0)
     data, net = regression(60, 3, 20)
     rf.flow(data, net, rtol=1e-6, t_end=20.0)
-    # five after five explicit steps, after twenty, eighty, ...
+    # five after five explicit steps, after twenty, eighty, eighty ...
     assert 5 <= counts["implicit"] < counts["explicit"]
+
+
+def test_implicit_steps_are_tried_again_however_often_in_vain(monkeypatch):
+    crowds(monkeypatch, 1)
+    counts = taken(monkeypatch)
+    monkeypatch.setattr(crowd_module, "LOOK", 2)
+    monkeypatch.setattr(crowd_module, "RARELY", 4)
+    cheap = property(lambda self: 1.0, lambda self, value: None)
+    monkeypatch.setattr(Problem, "stiff_price", cheap, raising=False)
+    monkeypatch.setattr(Crowd, "gained", lambda self, at, taken: -1.0)
+    data, net = regression(60, 3, 20)
+    rf.flow(data, net, rtol=1e-6, t_end=20.0)
+    # five after two explicit steps, then after eight, again and again
+    assert counts["implicit"] >= 5 * (counts["explicit"] // 8)
+    assert counts["explicit"] >= 40
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(3))
+def test_many_points_in_the_plane_reach_their_end(seed):
+    """Explicit steps alone would take days: stability holds them at t = 1e5 and the end is 1e10."""
+    data, net = regression(300, 2, 100, seed)
+    run = rf.flow(data, net, rtol=1e-6, max_seconds=300.0)
+    assert run.status in ("converged", "stationary")
 
 
 def test_a_first_step_far_too_long_is_shortened_in_silence(monkeypatch):
