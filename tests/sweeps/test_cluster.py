@@ -128,18 +128,31 @@ def test_workers_that_cannot_be_started_are_said(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_does_not_wait_for_workers_that_do_not_start(tmp_path, monkeypatch, number):
-    monkeypatch.setattr("distributed.LocalCluster", lambda **_: threading.Event().wait(600.0))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    started, ended = threading.Event(), []
     timer = threading.Timer(0.2, os.kill, (os.getpid(), number))
-    timer.start()
+
+    def late(**_):
+        timer.start()
+        assert started.wait(600.0)
+        return "late"
+
+    monkeypatch.setattr("distributed.LocalCluster", late)
+    monkeypatch.setattr(cluster, "_end", ended.append)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         began = time.monotonic()
         with pytest.raises(Interrupted):
             execute(plan("square", 1), tmp_path, workers=2)
         assert time.monotonic() - began < 300.0  # two seconds on an idle machine
+        assert ended == []
     finally:
         timer.join()
         signal.signal(signal.SIGINT, before)
+        started.set()
+        for thread in threading.enumerate():
+            if thread.name == "reluflow-cluster":
+                thread.join(60.0)
+    assert ended == ["late"]  # nobody waits for it any more
 
 
 class Answers:
