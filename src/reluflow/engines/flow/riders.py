@@ -57,8 +57,7 @@ def riders(at: Start, rtol: float) -> Indices:
     if problem.hidden or at.fastest < least:
         return none
     level = _level(problem, rtol)
-    below = level - FAR - np.log(problem.longest / 2)
-    if not any_below(state.a, state.w, state.sigma, rows.cid, below):
+    if not _any_below(at, level - FAR):
         return none
     pace = np.where(rows.cid >= 0, at.speeds[rows.cid], -1.0)
     small = level - state.log_outputs(problem) > FAR
@@ -221,11 +220,12 @@ def lasting(at: Start, rtol: float) -> Start:
     If there are no others it is a plateau. (What is aligned with its pull grows.)
     """
     problem, state, rows = at.problem, at.state, at.classes
-    if problem.hidden or not rows.ray.any():
+    level = _level(problem, rtol)
+    if problem.hidden or not rows.ray.any() or not _any_below(at, level - GONE):
         return at
     fading = on_rays(at) & rows.free[rows.cid]
     fading &= at.speeds[rows.cid] * state.step >= BURDEN * growth.turn(rtol)
-    fading &= _level(problem, rtol) - state.log_outputs(problem) > GONE
+    fading &= level - state.log_outputs(problem) > GONE
     own = np.flatnonzero(fading)
     if not len(own):
         return at
@@ -235,6 +235,12 @@ def lasting(at: Start, rtol: float) -> Start:
     own = own[shrinks]
     alone = len(own) == (rows.cid >= 0).sum()
     return at if alone or not len(own) else without(at, own)
+
+
+def _any_below(at: Start, level: float) -> bool:
+    """Whether the bound `State.log_outputs` of some neuron that moves is below ``level``."""
+    state, below = at.state, level - float(np.log(at.problem.longest / 2))
+    return bool(any_below(state.a, state.w, state.sigma, at.classes.cid, below))
 
 
 def _hold(pulls: Pulls) -> bool:
