@@ -34,7 +34,7 @@ FLOW := agenda controller event_log known_values problem structure tableau units
 FAST := $(filter-out $(SLOWER),$(wildcard tests/test_*.py)) \
 	tests/datasets tests/networks tests/geometry tests/limits tests/interpolators tests/report \
 	$(KERNELS:%=tests/kernels/flow/test_%.py) tests/kernels/test_descent.py \
-	$(FLOW:%=tests/engines/flow/test_%.py) $(wildcard tests/engines/test_descent_*.py) \
+	$(FLOW:%=tests/engines/flow/test_%.py) tests/engines/descent \
 	tests/engines/test_checkpoints.py \
 	tests/sweeps/test_plan.py tests/sweeps/test_execute.py tests/sweeps/test_versions.py \
 	tests/studies/test_make.py tests/studies/test_reuse.py tests/studies/test_document.py \

@@ -384,7 +384,7 @@ def _check_descent(layout: str, fields: Fields, arrays: Arrays, sizes: Mapping[s
 
 
 def _check_practice(options: Fields, arrays: Arrays, sizes: Mapping[str, int]) -> None:
-    """What `reluflow.engines.descent_batches` relies on."""
+    """What `reluflow.engines.descent.batches` relies on."""
     _check_table(options, _PRACTICE, "options")
     if (options["batch"] or 1) > sizes["n"] and not options["replacement"]:
         raise InputError(f"`options.batch` is {options['batch']}, more than there are points")

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm
 
 import reluflow as rf
-from engines.descent_reference import problem, same
+from engines.descent.reference import problem, same
 from reluflow.statuses import Status
 from reluflow.verify import check_records
 

@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
 import reluflow as rf
-from engines.descent_reference import problem, same
+from engines.descent.reference import problem, same
 from reluflow.verify import check_records
 
 LOSSES = (rf.losses.Exponential(), rf.losses.Logistic())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reluflow as rf
-from engines.descent_reference import problem, same
+from engines.descent.reference import problem, same
 from reluflow.engines import checkpoints, resume
 from reluflow.statuses import Status
 from reluflow.verify import check_records

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import reluflow as rf
-from reluflow.engines import descent_run, request
+from reluflow.engines import request
+from reluflow.engines.descent import run as descent_run
 from reluflow.errors import ReluflowWarning
 
 

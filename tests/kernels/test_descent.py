@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reluflow.kernels import descent, descent_gram
-from reluflow.kernels.descent_forces import EXPONENTIAL, LOGISTIC, SQUARE, forces
-from reluflow.kernels.descent_patterns import (
+from reluflow.kernels.descent import gram, weights
+from reluflow.kernels.descent.forces import EXPONENTIAL, LOGISTIC, SQUARE, forces
+from reluflow.kernels.descent.patterns import (
     Problem,
     fourth_power,
     label_classes,
@@ -131,7 +131,7 @@ def test_steps_equal_the_twin(hidden):
     work = workspace(problem, a, W, e)
     for k in range(50):
         a, W = twin_step(problem, a, W, e)
-        assert descent.run(problem, work, k, 1, np.nan, np.inf)[:2] == (descent.DONE, k + 1)
+        assert weights.run(problem, work, k, 1, np.nan, np.inf)[:2] == (weights.DONE, k + 1)
         got_a, got_W, _ = neurons(work)
         np.testing.assert_allclose(got_a, a, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(got_W, W, rtol=1e-12, atol=1e-14)
@@ -144,8 +144,8 @@ def test_remembered_patterns_are_those_of_the_weights(seed, lr):
     work = workspace(problem, a, W, e)
     changes, before = 0, None
     for k in range(0, 60, 2):
-        outcome, *_ = descent.run(problem, work, k, 2, np.nan, 1e3)
-        if outcome != descent.DONE:
+        outcome, *_ = weights.run(problem, work, k, 2, np.nan, 1e3)
+        if outcome != weights.DONE:
             break
         _, W, _ = neurons(work)
         P = W @ problem.X.T
@@ -168,10 +168,10 @@ def test_a_pattern_does_not_depend_on_the_neurons_tested_with_it():
     x = problem.X[0]
     W -= np.outer(W @ x, x) / (x @ x)
     together = workspace(problem, a, W, e)
-    descent.run(problem, together, 0, 0, np.nan, np.inf)
+    weights.run(problem, together, 0, 0, np.nan, np.inf)
     for j in range(len(a)):
         alone = workspace(problem, a[j : j + 1], W[j : j + 1], e[j : j + 1])
-        descent.run(problem, alone, 0, 0, np.nan, np.inf)
+        weights.run(problem, alone, 0, 0, np.nan, np.inf)
         assert np.array_equal(alone.signs[0], together.signs[j])
 
 
@@ -179,12 +179,12 @@ def test_a_pattern_does_not_depend_on_the_neurons_tested_with_it():
 def test_a_run_in_pieces_is_the_run_bitwise(hidden):
     problem, a, W, e = make(n=30, d=8, m=40, hidden=hidden, lr=0.3)
     whole = workspace(problem, a, W, e)
-    descent.run(problem, whole, 0, 3000, np.nan, np.inf)
+    weights.run(problem, whole, 0, 3000, np.nan, np.inf)
     pieces = workspace(problem, a, W, e)
     for k in range(3000):
         if k % 500 == 499:  # forget everything but the weights
             pieces = workspace(problem, *neurons(pieces))
-        descent.run(problem, pieces, k, 1, np.nan, np.inf)
+        weights.run(problem, pieces, k, 1, np.nan, np.inf)
     (a1, W1, e1), (a2, W2, e2) = neurons(whole), neurons(pieces)
     assert np.array_equal(np.ldexp(a1, e1), np.ldexp(a2, e2))
     assert np.array_equal(np.ldexp(W1, e1[:, None]), np.ldexp(W2, e2[:, None]))
@@ -195,45 +195,45 @@ def test_exponents_are_powers_of_two_bitwise():
     plain = workspace(problem, a * 2.0**-300, W * 2.0**-300, e)
     split = workspace(problem, a * 2.0**5, W * 2.0**5, e - 305)
     for work in (plain, split):
-        descent.run(problem, work, 0, 700, np.nan, np.inf)
+        weights.run(problem, work, 0, 700, np.nan, np.inf)
     (a1, W1, e1), (a2, W2, e2) = neurons(plain), neurons(split)
     assert np.array_equal(np.ldexp(a1, e1), np.ldexp(a2, e2))
     assert np.array_equal(np.ldexp(W1, e1[:, None]), np.ldexp(W2, e2[:, None]))
-    assert (np.abs(a1) < 2.0 ** (2 * descent.WINDOW + 1)).all()
+    assert (np.abs(a1) < 2.0 ** (2 * weights.WINDOW + 1)).all()
     assert (e1 != -300).any()
 
 
 def test_mantissas_stay_in_range_however_far_a_neuron_goes():
     problem, a, W, e = make(lr=0.5)
     work = workspace(problem, a, W, e - 100_000)
-    descent.run(problem, work, 0, 20_000, np.nan, np.inf)
+    weights.run(problem, work, 0, 20_000, np.nan, np.inf)
     _, W, e = neurons(work)
     tops = np.abs(W).max(axis=1)
     assert ((tops > 2.0**-40) & (tops < 2.0**40)).all()
     assert e.max() > -100_000 + 500
     # the neurons never reached a size that matters
     assert forces(SQUARE, False, problem.kappa, np.zeros(9), problem.y, work.c) == pytest.approx(
-        descent.run(problem, work, 0, 0, np.nan, np.inf)[2]
+        weights.run(problem, work, 0, 0, np.nan, np.inf)[2]
     )
 
 
 def test_outcomes():
     problem, a, W, e = make()
-    start = descent.run(problem, workspace(problem, a, W, e), 0, 0, np.nan, np.inf)
+    start = weights.run(problem, workspace(problem, a, W, e), 0, 0, np.nan, np.inf)
     log_loss = start[2]
-    assert start == (descent.DONE, 0, log_loss, log_loss)
-    assert descent.run(problem, workspace(problem, a, W, e), 0, 9, log_loss, np.inf)[:2] == (
-        descent.STOPPED,
+    assert start == (weights.DONE, 0, log_loss, log_loss)
+    assert weights.run(problem, workspace(problem, a, W, e), 0, 9, log_loss, np.inf)[:2] == (
+        weights.STOPPED,
         0,
     )
-    assert descent.run(problem, workspace(problem, a, W, e), 0, 9, np.nan, log_loss - 1)[:2] == (
-        descent.DIVERGED,
+    assert weights.run(problem, workspace(problem, a, W, e), 0, 9, np.nan, log_loss - 1)[:2] == (
+        weights.DIVERGED,
         0,
     )
     dead = workspace(problem, a, 0 * W, e)
-    assert descent.run(problem, dead, 3, 500, np.nan, np.inf)[:2] == (descent.UNCHANGED, 32)
-    code, k, last, least = descent.run(problem, workspace(problem, a, W, e), 0, 40, np.nan, np.inf)
-    assert (code, k) == (descent.DONE, 40)
+    assert weights.run(problem, dead, 3, 500, np.nan, np.inf)[:2] == (weights.UNCHANGED, 32)
+    code, k, last, least = weights.run(problem, workspace(problem, a, W, e), 0, 40, np.nan, np.inf)
+    assert (code, k) == (weights.DONE, 40)
     assert least <= last < log_loss
 
 
@@ -244,7 +244,7 @@ def make_gram(seed=0, n=8, m=5, lr=0.05):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3 * n)) / 4
     W = 0.3 * rng.normal(size=(m, 3 * n))
-    problem = descent_gram.Problem(
+    problem = gram.Problem(
         K=X @ X.T,
         y=rng.normal(size=n),
         a=rng.normal(size=m),
@@ -256,7 +256,7 @@ def make_gram(seed=0, n=8, m=5, lr=0.05):
         lr=lr,
     )
     zero = np.zeros((m, n))
-    return problem, X, W, descent_gram.workspace(problem.start, zero, zero)
+    return problem, X, W, gram.workspace(problem.start, zero, zero)
 
 
 def test_gram_steps_equal_the_twin():
@@ -265,7 +265,7 @@ def test_gram_steps_equal_the_twin():
         P = W @ X.T
         r = problem.y - problem.a @ np.maximum(P, 0.0)
         W = W + problem.lr * problem.a[:, None] * (((P > 0) * r) @ X)
-        descent_gram.run(problem, work, k, 1, np.nan, np.inf)
+        gram.run(problem, work, k, 1, np.nan, np.inf)
         np.testing.assert_allclose(work.P, W @ X.T, atol=1e-13)
     np.testing.assert_allclose(work.B @ X, W - make_gram()[2], atol=1e-13)
 
@@ -273,7 +273,7 @@ def test_gram_steps_equal_the_twin():
 def test_preactivations_follow_the_duals_between_rebuilds():
     """Steps too small to change p move b; the compensated sum does not lose them."""
     problem, *_, work = make_gram()
-    descent_gram.run(problem, work, 1, 900, np.nan, np.inf)  # no rebuild on the way
+    gram.run(problem, work, 1, 900, np.nan, np.inf)  # no rebuild on the way
     exact = problem.start.astype(np.longdouble) + work.B.astype(np.longdouble) @ problem.K
     assert np.abs(work.P + work.rest - exact).max() < 2e-15
     assert np.abs(work.B).max() > 0.1
@@ -281,14 +281,14 @@ def test_preactivations_follow_the_duals_between_rebuilds():
 
 def test_gram_outcomes():
     problem, *_, work = make_gram()
-    log_loss = descent_gram.run(problem, work, 0, 0, np.nan, np.inf)[2]
-    assert descent_gram.run(problem, work, 0, 9, log_loss, np.inf)[:2] == (descent.STOPPED, 0)
-    assert descent_gram.run(problem, work, 0, 9, np.nan, log_loss - 1)[:2] == (descent.DIVERGED, 0)
-    assert descent_gram.run(problem._replace(lr=1e300), work, 0, 9, np.nan, np.inf)[:2] == (
-        descent.DIVERGED,
+    log_loss = gram.run(problem, work, 0, 0, np.nan, np.inf)[2]
+    assert gram.run(problem, work, 0, 9, log_loss, np.inf)[:2] == (weights.STOPPED, 0)
+    assert gram.run(problem, work, 0, 9, np.nan, log_loss - 1)[:2] == (weights.DIVERGED, 0)
+    assert gram.run(problem._replace(lr=1e300), work, 0, 9, np.nan, np.inf)[:2] == (
+        weights.DIVERGED,
         0,
     )
     problem, *_, work = make_gram()
-    dead = descent_gram.workspace(-np.abs(problem.start), 0 * work.B, 0 * work.B)
+    dead = gram.workspace(-np.abs(problem.start), 0 * work.B, 0 * work.B)
     quiet = problem._replace(start=-np.abs(problem.start))
-    assert descent_gram.run(quiet, dead, 0, 9, np.nan, np.inf)[:2] == (descent.UNCHANGED, 0)
+    assert gram.run(quiet, dead, 0, 9, np.nan, np.inf)[:2] == (weights.UNCHANGED, 0)

@@ -112,9 +112,9 @@ def descend(
     of unlimited range. A step agrees with a textbook loop to 1e-13; `Trajectory.at` is bitwise,
     with batches and noise too.
     """
-    from reluflow.engines import descent
+    from reluflow.engines.descent import entry
 
-    return descent.descend(
+    return entry.descend(
         data,
         net,
         lr=lr,
@@ -245,9 +245,9 @@ def resume(run: Trajectory, **options: Any) -> Trajectory:
 def replay(run: Trajectory, **target: float) -> Network:
     """Recompute the state of a run at ``t``, ``log_t`` or ``log_loss``."""
     if run.engine == "descent":
-        from reluflow.engines import descent
+        from reluflow.engines.descent import entry
 
-        return descent.replay(run, **target)
+        return entry.replay(run, **target)
     from reluflow.engines import layers
 
     return layers.replay(run, **target)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
 from reluflow.engines import linear_margin
-from reluflow.engines.descent_scale import plain_weights
+from reluflow.engines.descent.scale import plain_weights
 from reluflow.engines.flow.entry import stops_of
 from reluflow.errors import InputError
 from reluflow.geometry.linear_model import Fit, LinearModel

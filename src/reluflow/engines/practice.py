@@ -176,6 +176,6 @@ def batch_of(run: Trajectory, step: int) -> Batch:
     practice = saved_practice(run.options)
     if practice is None:
         return Batch(np.arange(run.data.n), run.data.y.copy())
-    from reluflow.engines.descent_batches import drawn
+    from reluflow.engines.descent.batches import drawn
 
     return Batch(*drawn(run.data, practice, whole(step, "step", at_least=0)))

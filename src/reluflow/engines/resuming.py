@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from reluflow.engines import descent, flow
+from reluflow.engines import flow
+from reluflow.engines.descent import entry
 from reluflow.trajectory import Trajectory
 
 
 def resume(run: Trajectory, options: Mapping[str, Any]) -> Trajectory:
     """The end of an interrupted run; ``options`` are those of the engine that made it."""
     if run.engine == "descent":
-        return descent.descend(run.data, run.net, earlier=run, **options)
+        return entry.descend(run.data, run.net, earlier=run, **options)
     record, events = options["record"], options.get("max_events")
     kept = {
         name: value

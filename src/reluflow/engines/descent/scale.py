@@ -35,7 +35,7 @@ def binary_scale(log_scale: Array) -> tuple[Indices, Array]:
     Numerics
     --------
     The remainder :math:`s - e \log 2` is formed with 80 digits, so c is right to an ulp or two;
-    ``tests/engines/test_descent_scale.py`` compares with mpmath up to s = 1e12.
+    ``tests/engines/descent/test_scale.py`` compares with mpmath up to s = 1e12.
     """
     values, back = np.unique(log_scale, return_inverse=True)
     largest = float(values[np.abs(values).argmax()])

@@ -10,7 +10,7 @@ import reluflow as rf
 from reluflow.engines import progress
 from reluflow.kernels.flow.roots import first_exit, first_flip
 
-from .descent_reference import problem
+from .reference import problem
 
 
 class Drawn:

@@ -11,7 +11,7 @@ In the eigenvectors ``u_e`` of ``M``, with values ``kappa_e``, ``rho_e = 1 - eta
 .. math:: b_j(t) - b_j = a_j A_j \circ \sum_e u_e \frac{q_e}{\kappa_e} (1 - \rho_e^t), \qquad
           p_j(t) - p_j = G\, (b_j(t) - b_j),
 
-so the next change of the pattern (`descent_next`), and the limit if there is none, are found
+so the next change of the pattern (`next`), and the limit if there is none, are found
 without iterating.
 """
 

@@ -5,8 +5,8 @@ r"""Exact gradient descent.
 both layers updated from old values, or one of them alone. With the loss-based step the update is
 :math:`\theta + \alpha \sum_i p_i \nabla q_i` (`reluflow.engines.rates.LossBased`).
 
-This file checks the arguments, drives a form (`reluflow.engines.descent_forms`) from record to
-record, and says how the run ended. Limits (``steps=inf``) are in `descent_frozen`.
+This file checks the arguments, drives a form (`reluflow.engines.descent.forms`) from record to
+record, and says how the run ended. Limits (``steps=inf``) are in `limit.frozen`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import numpy as np
 
 from reluflow.checks import choice, number, whole
 from reluflow.dataset import Dataset
-from reluflow.engines import descent_frozen
-from reluflow.engines.descent_forms import Form, Rule, make_form, saved_rule
-from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
-from reluflow.engines.descent_run import Run
+from reluflow.engines.descent.forms import Form, Rule, make_form, saved_rule
+from reluflow.engines.descent.limit import frozen
+from reluflow.engines.descent.record import LARGEST, iteration_of, schedule
+from reluflow.engines.descent.run import Run
 from reluflow.engines.practice import Batches, practice_of
 from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.rates import LossBased
 from reluflow.errors import InputError
-from reluflow.kernels.descent import STOPPED
+from reluflow.kernels.descent.weights import STOPPED
 from reluflow.losses import Loss, Square
 from reluflow.network import Network
 from reluflow.trajectory import Trajectory
@@ -121,8 +121,8 @@ def descend(
         options |= rule.practice.to_options()
     if math.isinf(limit):
         if rule.hidden and rule.is_plain and isinstance(rule.loss, Square) and not net.slope:
-            wishes = descent_frozen.Wishes(stop, record, seconds, is_shown(progress), earlier)
-            return descent_frozen.descend(data, net, rule, options, wishes)
+            wishes = frozen.Wishes(stop, record, seconds, is_shown(progress), earlier)
+            return frozen.descend(data, net, rule, options, wishes)
         if math.isnan(stop) and max_seconds is None:
             leaky = f" of a leaky network (slope {net.slope:g})" if net.slope else ""
             raise InputError(
@@ -151,7 +151,7 @@ def replay(run: Trajectory, **target: float) -> Network:
     Bitwise what the run had at that iteration, on the machine that made it.
     """
     if run.stats["form"] == "frozen":
-        return descent_frozen.replay(run, **target)
+        return frozen.replay(run, **target)
     end = int(run.stats["iterations"])
     form = make_form(run.data, run.net, saved_rule(run))
     if "log_loss" in target:

@@ -1,6 +1,6 @@
 """The form of descent as practised: weights, velocities, and batches drawn by number of step.
 
-It is a form as those of `reluflow.engines.descent_forms`, and is used where something of
+It is a form as those of `reluflow.engines.descent.forms`, and is used where something of
 `reluflow.engines.practice` is asked for, or only the output weights move.
 """
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.engines.descent_scale import (
+from reluflow.engines.descent.scale import (
     Indices,
     as_given,
     join,
@@ -22,11 +22,11 @@ from reluflow.engines.descent_scale import (
     split,
 )
 from reluflow.engines.practice import Practice
-from reluflow.kernels import descent_batches as kernel
+from reluflow.kernels.descent import batches as kernel
 from reluflow.network import Network
 
 if TYPE_CHECKING:
-    from reluflow.engines.descent_forms import Outcome, Record, Rule
+    from reluflow.engines.descent.forms import Outcome, Record, Rule
 
 
 class BatchForm:

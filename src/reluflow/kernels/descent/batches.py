@@ -22,9 +22,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.kernels.descent import DIVERGED, DONE, LARGEST, STOPPED, UNCHANGED, WATCH, WINDOW
-from reluflow.kernels.descent_forces import forces
-from reluflow.kernels.descent_patterns import SUMS, fourth_power
+from reluflow.kernels.descent.forces import forces
+from reluflow.kernels.descent.patterns import SUMS, fourth_power
+from reluflow.kernels.descent.weights import (
+    DIVERGED,
+    DONE,
+    LARGEST,
+    STOPPED,
+    UNCHANGED,
+    WATCH,
+    WINDOW,
+)
 from reluflow.kernels.kernel import kernel
 from reluflow.kernels.philox import normal, shuffle, uniform
 

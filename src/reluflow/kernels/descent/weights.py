@@ -9,7 +9,7 @@ values,
 .. math:: a_j \leftarrow a_j + \eta\, g_r \cdot W_j, \qquad W_j \leftarrow W_j + \eta\, a_j g_r .
 
 Outputs need one vector a class: :math:`h_i = \sum_r \theta_{ri}\, x_i \cdot v_r` with
-:math:`v_r = \sum_{j \in r} 4^{e_j} a_j W_j`. Patterns are kept by `descent_patterns`.
+:math:`v_r = \sum_{j \in r} 4^{e_j} a_j W_j`. Patterns are kept by `patterns`.
 
 ``slope * x + 0.0`` is zero for slope 0, never minus zero.
 
@@ -24,8 +24,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.kernels.descent_forces import forces
-from reluflow.kernels.descent_patterns import (
+from reluflow.kernels.descent.forces import forces
+from reluflow.kernels.descent.patterns import (
     EPS,
     SUMS,
     Problem,

@@ -1,6 +1,6 @@
 r"""Gradient descent to its limit: hidden layer, square loss, ``steps=inf``.
 
-The path (`descent_path`) ends where the modes of the last pattern prove that no other will follow;
+The path (`path`) ends where the modes of the last pattern prove that no other will follow;
 its limit is then known, and any iteration of it is computed from the last state before.
 """
 
@@ -16,10 +16,10 @@ from reluflow import interrupts
 from reluflow.checks import Array, number
 from reluflow.dataset import Dataset
 from reluflow.engines import checkpoints
-from reluflow.engines.descent_events import EventLog
-from reluflow.engines.descent_forms import Rule, saved_rule
-from reluflow.engines.descent_path import End, Mark, Path, Stretch, state_at
-from reluflow.engines.descent_record import LARGEST, iteration_of, schedule
+from reluflow.engines.descent.forms import Rule, saved_rule
+from reluflow.engines.descent.limit.events import EventLog
+from reluflow.engines.descent.limit.path import End, Mark, Path, Stretch, state_at
+from reluflow.engines.descent.record import LARGEST, iteration_of, schedule
 from reluflow.engines.progress import bar
 from reluflow.errors import InputError
 from reluflow.network import Network
@@ -47,7 +47,7 @@ def descend(
     Numerics
     --------
     Change times and limits equal those of plain iteration (``tests/engines/
-    test_descent_frozen.py``); signs are trusted down to 1e-12 of the sizes involved. Each stretch
+    descent/test_frozen.py``); signs are trusted down to 1e-12 of the sizes involved. Each stretch
     costs one eigendecomposition, O(n^3). If the limit lies on a boundary no certificate exists; the
     run then iterates until the weights no longer change, or gives up after 1e7 such iterations
     (status ``failed``). Recorded iterations reach to where the slowest mode has decayed by 2^-52.

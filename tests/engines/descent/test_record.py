@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluflow as rf
-from reluflow.engines import descent_record
-from reluflow.engines.descent_record import schedule
+from reluflow.engines.descent import record
+from reluflow.engines.descent.record import schedule
 
-from .descent_reference import problem, same
+from .reference import problem, same
 
 
 @given(st.integers(2, 500), st.integers(0, 2**53))
@@ -127,7 +127,7 @@ def test_iterations_outside_the_run_are_refused(target, message):
 
 def test_memory_is_thinned_in_a_run(monkeypatch):
     data, net = problem(8, 8, 30, rf.losses.Square(), seed=0)
-    monkeypatch.setattr(descent_record, "MEMORY_BYTES", 30_000)
+    monkeypatch.setattr(record, "MEMORY_BYTES", 30_000)
     run = rf.descend(data, net, lr=0.1, steps=10_000, record=200)
     assert 4 < len(run.t) < 10
     assert sum(array.nbytes for array in run.kept.values()) < 30_000

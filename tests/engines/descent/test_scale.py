@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluflow as rf
-from reluflow.engines.descent_scale import GAP, binary_scale, join, split
+from reluflow.engines.descent.scale import GAP, binary_scale, join, split
 
-from .descent_reference import gap, gradient_descent, problem
+from .reference import gap, gradient_descent, problem
 
 
 @given(st.floats(-1e12, 1e12))

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.engines.descent_batches import BatchForm
-from reluflow.engines.descent_scale import as_given, join, plain_weights, power_of_two, split
+from reluflow.engines.descent.batches import BatchForm
+from reluflow.engines.descent.scale import as_given, join, plain_weights, power_of_two, split
 from reluflow.engines.practice import Practice, saved_practice
-from reluflow.kernels import descent as weights_kernel
-from reluflow.kernels import descent_gram as gram_kernel
-from reluflow.kernels import descent_patterns as patterns
-from reluflow.kernels.descent_forces import EXPONENTIAL, LOGISTIC, SQUARE
+from reluflow.kernels.descent import gram as gram_kernel
+from reluflow.kernels.descent import patterns
+from reluflow.kernels.descent import weights as weights_kernel
+from reluflow.kernels.descent.forces import EXPONENTIAL, LOGISTIC, SQUARE
 from reluflow.losses import Loss, Square
 from reluflow.network import Network, row_norms
 from reluflow.trajectory import Trajectory

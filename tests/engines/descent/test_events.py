@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reluflow as rf
-from reluflow.engines import descent_events, descent_next
-from reluflow.engines.descent_events import EventLog
-from reluflow.engines.descent_modes import modes
+from reluflow.engines.descent.limit import events, next
+from reluflow.engines.descent.limit.events import EventLog
+from reluflow.engines.descent.limit.modes import modes
 
 HALF = rf.losses.Square("1/2")
 STEPS = 1500
@@ -105,7 +105,7 @@ def test_more_changes_than_are_kept_are_counted(monkeypatch):
     data, net, lr = problem(20, 24, [1], 0)
     full = descend(data, net, lr)
     assert len(full.events) > 20
-    monkeypatch.setattr(descent_events, "MAX_EVENTS", 20)
+    monkeypatch.setattr(events, "MAX_EVENTS", 20)
     few = descend(data, net, lr)
     until = few.stats["events_until"]
     assert 0 < len(few.events) <= 20
@@ -138,15 +138,15 @@ def test_a_close_approach_is_decided_without_walking_through_it(seed, closeness)
     shift = np.where(found.active[0], 1.0, -1.0) * (closeness - low)
     close = found.__class__(**{**vars(found), "P": found.P + shift})
     asked = []
-    original = descent_next._keep_signs
+    original = next._keep_signs
 
     def counting(*arguments):
         asked.append(1)
         return original(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(descent_next, "_keep_signs", counting)
-        ahead, undecided = descent_next.look_ahead(close)
+        patch.setattr(next, "_keep_signs", counting)
+        ahead, undecided = next.look_ahead(close)
     signs = (path + shift > 0) != found.active[0]
     first = 1.0 + np.argmax(signs.any(axis=1)) if signs.any() else np.inf
     assert ahead == first or (np.isinf(first) and ahead >= STEPS)
@@ -161,11 +161,11 @@ def test_undecided_pairs_do_not_hide_an_earlier_change():
     found = modes(G, a, P, y, 0.25)
     for chunk in (1, 2**20):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(descent_next, "CHUNK", chunk)
-            assert descent_next.look_ahead(found) == (3.0, np.inf)  # 0.5, 0.25, 0.06, below zero
+            patch.setattr(next, "CHUNK", chunk)
+            assert next.look_ahead(found) == (3.0, np.inf)  # 0.5, 0.25, 0.06, below zero
     # alone, the first pair falls by a quarter each step: its sign is known down to 1e-12
-    change, undecided = descent_next.look_ahead(modes(G, a, P, np.array([0.0, 0.5]), 0.25))
+    change, undecided = next.look_ahead(modes(G, a, P, np.array([0.0, 0.5]), 0.25))
     assert np.isinf(change)
     assert undecided == np.ceil(np.log(2e-12) / np.log(0.75))
     still = modes(G, a, P, y, 2.0)
-    assert descent_next.look_ahead(still) == (np.inf, 1.0)
+    assert next.look_ahead(still) == (np.inf, 1.0)

@@ -1,6 +1,6 @@
 r"""The next change of the activation pattern, or the proof that none will come.
 
-A pair (neuron, point) moves by :math:`p(t) = p + \sum_e D_e (1 - \rho_e^t)` (`descent_modes`).
+A pair (neuron, point) moves by :math:`p(t) = p + \sum_e D_e (1 - \rho_e^t)` (`modes`).
 Over an interval of iterations its values are enclosed twice, and the tighter bounds count:
 
 1. each :math:`\rho_e^t` lies between its values at the ends (in :math:`\pm|\rho_e|^s` from s on,
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.descent_modes import EPS, Modes
+from reluflow.engines.descent.limit.modes import EPS, Modes
 
 SLACK = 1e-12  # relative size below which a pre-activation counts as possibly zero
 MAX_INTERVALS = 4000

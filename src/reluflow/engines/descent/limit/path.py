@@ -1,6 +1,6 @@
 r"""The path of a hidden-layer descent under the square loss, stretch by stretch.
 
-While the activation pattern is fixed the motion is a sum of modes (`descent_modes`), so a stretch
+While the activation pattern is fixed the motion is a sum of modes (`modes`), so a stretch
 reaches from one change of the pattern to the next, or for ever. Where changes come in quick
 succession it is iterated instead, in bursts that grow as long as that lasts. A state is a triple
 ``(t, B, burst)`` of iteration, duals and length of the next burst: all that follows is a function
@@ -19,14 +19,14 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.dataset import Dataset
-from reluflow.engines.descent_boundary import boundary_limit
-from reluflow.engines.descent_events import EventLog
-from reluflow.engines.descent_forms import GramForm, Rule
-from reluflow.engines.descent_modes import EPS, Modes, modes
-from reluflow.engines.descent_next import look_ahead
-from reluflow.engines.descent_record import LARGEST
-from reluflow.engines.descent_run import ENDS, ceiling, time_is_up
-from reluflow.kernels.descent import DIVERGED, DONE
+from reluflow.engines.descent.forms import GramForm, Rule
+from reluflow.engines.descent.limit.boundary import boundary_limit
+from reluflow.engines.descent.limit.events import EventLog
+from reluflow.engines.descent.limit.modes import EPS, Modes, modes
+from reluflow.engines.descent.limit.next import look_ahead
+from reluflow.engines.descent.record import LARGEST
+from reluflow.engines.descent.run import ENDS, ceiling, time_is_up
+from reluflow.kernels.descent.weights import DIVERGED, DONE
 from reluflow.losses import Square
 from reluflow.network import Network
 from reluflow.trajectory import Status

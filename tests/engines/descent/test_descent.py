@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import reluflow as rf
 
-from .descent_reference import gap, gradient_descent, problem
+from .reference import gap, gradient_descent, problem
 
 LOSSES = (
     rf.losses.Square(),

@@ -21,9 +21,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from reluflow.kernels.descent import DIVERGED, DONE, LARGEST, STOPPED, UNCHANGED
-from reluflow.kernels.descent_forces import forces
-from reluflow.kernels.descent_patterns import Indices, label_classes
+from reluflow.kernels.descent.forces import forces
+from reluflow.kernels.descent.patterns import Indices, label_classes
+from reluflow.kernels.descent.weights import DIVERGED, DONE, LARGEST, STOPPED, UNCHANGED
 from reluflow.kernels.kernel import kernel
 
 Array = NDArray[np.float64]
@@ -141,7 +141,7 @@ def resync(problem: Problem, work: Work) -> None:
 def run(
     problem: Problem, work: Work, iteration: int, steps: int, stop: float, ceiling: float
 ) -> tuple[int, int, float, float]:
-    """Do at most ``steps`` steps in place; arguments and result as `kernels.descent.run`."""
+    """Do at most ``steps`` steps in place; arguments and result as `weights.run`."""
     least, end = np.inf, iteration + steps
     while True:
         if iteration % RESYNC == 0:

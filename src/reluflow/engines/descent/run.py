@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from reluflow import interrupts
 from reluflow.dataset import Dataset
 from reluflow.engines import checkpoints
-from reluflow.engines.descent_forms import Form, Record, Rule
+from reluflow.engines.descent.forms import Form, Record, Rule
 from reluflow.engines.request import announce_time
-from reluflow.kernels.descent import DIVERGED, DONE, STOPPED, UNCHANGED
+from reluflow.kernels.descent.weights import DIVERGED, DONE, STOPPED, UNCHANGED
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
 

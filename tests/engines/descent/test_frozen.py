@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reluflow as rf
-from reluflow.engines import descent_frozen, descent_path
-from reluflow.engines.descent_boundary import boundary_limit
-from reluflow.engines.descent_modes import modes
-from reluflow.engines.descent_next import look_ahead
+from reluflow.engines.descent.limit import frozen, path
+from reluflow.engines.descent.limit.boundary import boundary_limit
+from reluflow.engines.descent.limit.modes import modes
+from reluflow.engines.descent.limit.next import look_ahead
 
-from .descent_reference import gap, gradient_descent, same
+from .reference import gap, gradient_descent, same
 
 HALF = rf.losses.Square("1/2")
 
@@ -254,7 +254,7 @@ def test_each_condition_of_the_boundary_certificate_matters(change, reason):
 
 def test_a_run_that_never_settles_is_given_up(monkeypatch):
     """More points than two neurons can fit: they are kicked across points for ever."""
-    monkeypatch.setattr(descent_path, "MAX_ITERATED", 20_000)
+    monkeypatch.setattr(path, "MAX_ITERATED", 20_000)
     data, net, lr = random_problem(16, 5, 4, 0)
     run = rf.descend(data, net, lr=lr, steps=np.inf, loss=HALF, train="hidden")
     assert run.status == "failed"
@@ -290,7 +290,7 @@ def test_restart_states_are_thinned(monkeypatch):
     data, net, lr = random_problem(20, 24, 3, 5)
     options = {"lr": lr, "steps": np.inf, "loss": HALF, "train": "hidden", "record": 40}
     full = rf.descend(data, net, **options)
-    monkeypatch.setattr(descent_frozen, "MARKS_BYTES", 1500)
+    monkeypatch.setattr(frozen, "MARKS_BYTES", 1500)
     thin = rf.descend(data, net, **options)
     for k in range(len(full.t)):
         assert same(thin.network(k), full.network(k))

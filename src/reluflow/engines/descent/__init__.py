@@ -1,0 +1,1 @@
+"""Gradient descent: `entry` checks, `forms` iterate, `limit` goes to the end of all steps."""

@@ -1,0 +1,1 @@
+"""Descent of infinitely many steps: stretches of one activation pattern, and what follows."""

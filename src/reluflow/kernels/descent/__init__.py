@@ -1,0 +1,1 @@
+"""Steps of gradient descent: on weights, in Gram form, in batches."""
