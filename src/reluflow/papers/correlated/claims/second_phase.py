@@ -93,13 +93,16 @@ def faces_repel(case: Correlated) -> Finding:
 
 
 def _places(case: Correlated) -> list[Place]:
+    floor = max(SMALLEST_ERROR, 1e4 * case.rtol)
     if "places" not in case.kept:
-        floor = max(SMALLEST_ERROR, 1e4 * case.rtol)
         moments = [m for m in second_phase(case) if np.linalg.norm(m.error) > floor]
         case.kept["places"] = [place(case, found) for found in moments]
     places: list[Place] = case.kept["places"]
     if not places:
-        raise Unresolved("no moment of the run lies in the second phase; continue it")
+        raise Unresolved(
+            f"no moment of the second phase is further than {floor:.1g}, 1e4 rtol, from the "
+            "teacher; a smaller rtol or a longer run decides"
+        )
     return places
 
 
@@ -247,6 +250,9 @@ def slowest_mode(case: Correlated) -> tuple[float, float, float]:
             if best is None or impure < best[0]:
                 best = impure, found
     if best is None:
-        raise Unresolved("the run has not reached the second phase; continue it")
+        raise Unresolved(
+            f"no moment of the second phase is further than {1e4 * case.rtol:.1g}, 1e4 rtol, from "
+            "the teacher; a smaller rtol or a longer run decides"
+        )
     measured = squared_gradient(case, best[1]) / math.exp(best[1].log_loss)
     return float(rates[0]), measured, best[0]
