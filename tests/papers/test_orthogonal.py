@@ -217,3 +217,14 @@ def test_margins_of_five_percent_of_the_wait_are_not_enough():
     times = half_times(rf.flow(data, net, rtol=1e-9), process)
     assert np.abs(times - process.sharp_times(-100 * np.log(10))).max() > 0.1
     assert prepared((data, net)).gaps.min() < 0.05
+
+
+def test_a_loss_at_rest_may_rise_by_the_squared_error_of_the_weights():
+    """A coarse run near its limit: the loss rises by 9e-10 between records, once a FAIL."""
+    rng = np.random.default_rng(0)
+    n, d, m = (int(rng.integers(*ends)) for ends in ((2, 8), (1, 4), (2, 12)))
+    data = rf.Dataset(rng.normal(size=(n, d)), rng.normal(size=n))
+    net = rf.networks.balanced(d, m, log_scale=-3.0, seed=0)
+    run = rf.flow(data, net, rtol=1e-2, t_end=1e4)
+    assert np.diff(run.log_loss).max() > 1e-12
+    assert row("O3", prepared(run, start_runs=False)).verdict == "PASS"
