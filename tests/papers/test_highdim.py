@@ -6,7 +6,7 @@ import pytest
 import reluflow as rf
 from reluflow.papers.highdim.claims import regimes as claims_regimes
 from reluflow.papers.highdim.claims.scaling import _slope
-from reluflow.papers.highdim.draws import Problem, step_size
+from reluflow.papers.highdim.draws import Problem, random_start, step_size
 from reluflow.theory import Verdict, check
 from reluflow.theory.verdicts import verdict_of
 
@@ -223,3 +223,17 @@ def test_few_points_change_their_pattern_in_some_draws(n, d, positive):
     found = row(case, "HD-29")
     assert found.verdict is Verdict.PASS
     assert found.measured < 0.5
+
+
+def test_coverage_in_low_dimension_is_open_where_products_of_points_may_explain_it():
+    """All neurons along one direction: d below n^2 once let any share of covered draws pass."""
+
+    def draw(k):
+        problem = random_start(10, 60, 1.0, seed=k)
+        W = np.random.default_rng([k, 2]).normal(size=(1, problem.data.d))
+        signs = [1.0, 1.0, 1.0, -1.0, -1.0, -1.0]
+        return problem.data, rf.Network(signs, np.tile(W, (6, 1)))
+
+    found = row(case_of(draw(0), generator=draw), "HD-31")
+    assert found.verdict is Verdict.UNRESOLVED
+    assert "higher dimension" in found.note
