@@ -153,7 +153,7 @@ def test_other_output_weights_and_dependent_points_are_refused():
 
 @pytest.mark.parametrize("kind", ["one point", "dead", "zero weights", "many random", "boundary"])
 def test_odd_subjects_get_an_answer_in_every_row(kind, monkeypatch):
-    monkeypatch.setattr(claims_regimes, "PATTERN_DRAWS", 2)
+    monkeypatch.setattr(claims_regimes, "DRAWS", 2)
     monkeypatch.setattr(claims_regimes, "STEPS", claims_regimes.STEPS[:5])
     data = rf.datasets.bartlett(8, 200, seed=0)
     if kind == "one point":

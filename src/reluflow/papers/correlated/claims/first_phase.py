@@ -168,13 +168,14 @@ def quadratic_times(case: Correlated) -> Finding:
         raise Unresolved(
             f"differences are below the error of times, {errors.min():.1e}; a smaller one decides"
         )
-    worst = float((np.abs(first - second) / np.abs(second))[resolved].max())
-    sizes = np.abs(second[resolved])
+    first, second, errors = first[resolved], second[resolved], errors[resolved]
+    sizes = np.abs(second)
+    worst = float((np.abs(first - second) / sizes).max())
     note = (
         f"constants from {sizes.min():.3g} to {sizes.max():.3g} at ln(scale) = "
         f"{scales[0]:.3g}, {scales[1]:.3g}"
     )
-    return at_most(worst, 1e-3, float((errors / np.abs(second))[resolved].max()), note=note)
+    return at_most(worst, 1e-3, float((errors / sizes).max()), note=note)
 
 
 def _resolvable_scales(case: Correlated) -> tuple[float, float]:
