@@ -228,3 +228,15 @@ def test_a_loss_at_rest_may_rise_by_the_squared_error_of_the_weights():
     run = rf.flow(data, net, rtol=1e-2, t_end=1e4)
     assert np.diff(run.log_loss).max() > 1e-12
     assert row("O3", prepared(run, start_runs=False)).verdict == "PASS"
+
+
+@pytest.mark.parametrize("log_scale", [0.0, 1.0])
+def test_a_start_of_scale_one_is_not_small(log_scale):
+    """log(1/lambda) = 0 once passed as positive, and O7 raised an InputError."""
+    data = rf.Dataset(np.eye(2)[:1], [1.0])
+    net = rf.networks.balanced(
+        2, 2, log_scale=log_scale, directions="sphere", signs="positive", seed=1
+    )
+    run = rf.flow(data, net)
+    found = rf.theory.check("orthogonal", run, start_runs=False)
+    assert found["O7"].verdict == "NOT_APPLICABLE"

@@ -187,3 +187,12 @@ def test_runs_that_stopped_early_do_not_speak_against_theorem_2_3():
     runs, early = _merged()[0], replace(run, log_loss=np.full(len(run.t), -0.1))
     case = PAPER.prepare(subject_of([runs[0], *[early] * 32], None), **options)
     assert PAPER["U25"].check(case).verdict == "UNRESOLVED"
+
+
+def test_clocks_are_compared_at_times_far_below_one():
+    """A loss of e^200 falls within 1e-80 of time; roots to an absolute 1e-15 once were a FAIL."""
+    data = rf.datasets.from_points([-0.7, -0.1, 0.5], [1.0, -1.0, 1.0])
+    net = rf.networks.gaussian(2, 12, sigma_hidden=10.0, sigma_output=10.0, seed=5)
+    run = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-5.0)
+    assert run.log_loss[0] > 400.0
+    assert evaluate(run, "U1").measured < 1e-9
