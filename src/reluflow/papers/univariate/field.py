@@ -137,13 +137,11 @@ def integrate(
     flat = net.flat()
     m = flat.width
     start = -loss.log_value(flat.predict(data.X), data.y)
-    # on a span of order 1: roots are found to an absolute 1e-15, and times may be 1e-80
-    span = {
-        "t": (0.0, longest),
-        "s": (0.0, float(np.exp(np.log(longest) - start))),
-        "F": (start, -log_loss),
-    }[clock]
-    unit = span[1] - span[0]
+    with np.errstate(divide="ignore"):
+        longest_s = float(np.exp(np.log(longest) - start))
+    begin, end = {"t": (0.0, longest), "s": (0.0, longest_s), "F": (start, -log_loss)}[clock]
+    # a span of order 1: roots are found to an absolute 1e-15, and times may be 1e-80
+    unit = end - begin if np.isfinite(end) and end > begin else 1.0
     left = MOST
 
     def slope(_: float, theta: Array) -> Array:
@@ -172,7 +170,7 @@ def integrate(
     theta = np.concatenate([flat.a, flat.W.ravel()])
     found = solve_ivp(
         slope,
-        (0.0, 1.0),
+        (0.0, (end - begin) / unit),
         theta,
         method="LSODA",
         rtol=1e-10,
