@@ -33,10 +33,11 @@ def train(problem: Problem, **options):
     return rf.descend(problem.data, problem.net, lr=problem.lr, **options)
 
 
-def case_of(subject, *, start_runs=True, **options):
+def case_of(subject, *, start_runs=True, generator=None, **options):
     if isinstance(subject, Problem):
         subject = train(subject)
-    return PAPER.prepare(subject_of(subject, ENGINES if start_runs else None), **options)
+    engines = ENGINES if start_runs else None
+    return PAPER.prepare(subject_of(subject, engines, generator), **options)
 
 
 def row(case, id):

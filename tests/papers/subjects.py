@@ -267,6 +267,7 @@ several(
     law=lambda: high(d=40),
     several_d=high,
     several_n=high,
+    each=lambda: [descended(*high(d=d), lr=1 / d**1.1) for d in (10**5, 10**6, 10**7)],
     two=high,
     many=high,
     A3=high,

@@ -217,3 +217,26 @@ def test_margins_of_five_percent_of_the_wait_are_not_enough():
     times = half_times(rf.flow(data, net, rtol=1e-9), process)
     assert np.abs(times - process.sharp_times(-100 * np.log(10))).max() > 0.1
     assert prepared((data, net)).gaps.min() < 0.05
+
+
+def test_a_loss_at_rest_may_rise_by_the_squared_error_of_the_weights():
+    """A coarse run near its limit: the loss rises by 9e-10 between records, once a FAIL."""
+    rng = np.random.default_rng(0)
+    n, d, m = (int(rng.integers(*ends)) for ends in ((2, 8), (1, 4), (2, 12)))
+    data = rf.Dataset(rng.normal(size=(n, d)), rng.normal(size=n))
+    net = rf.networks.balanced(d, m, log_scale=-3.0, seed=0)
+    run = rf.flow(data, net, rtol=1e-2, t_end=1e4)
+    assert np.diff(run.log_loss).max() > 1e-12
+    assert row("O3", prepared(run, start_runs=False)).verdict == "PASS"
+
+
+@pytest.mark.parametrize("log_scale", [0.0, 1.0])
+def test_a_start_of_scale_one_is_not_small(log_scale):
+    """log(1/lambda) = 0 once passed as positive, and O7 raised an InputError."""
+    data = rf.Dataset(np.eye(2)[:1], [1.0])
+    net = rf.networks.balanced(
+        2, 2, log_scale=log_scale, directions="sphere", signs="positive", seed=1
+    )
+    run = rf.flow(data, net)
+    found = rf.theory.check("orthogonal", run, start_runs=False)
+    assert found["O7"].verdict == "NOT_APPLICABLE"

@@ -1,5 +1,6 @@
 """Univariate checks: where hypotheses hold, and one broken hypothesis at a time."""
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +14,8 @@ from reluflow.papers.univariate.constants import (
     logistic_counterexample,
     optimisation_requirements,
 )
-from reluflow.theory.subject import Subject
+from reluflow.papers.univariate.wrong import _constants, _merged
+from reluflow.theory.subject import Subject, subject_of
 
 from .univariate_subjects import (
     DENSITY,
@@ -153,3 +155,44 @@ def test_options_are_checked():
         theory.check("univariate", pair, sigma_hidden=0.0)
     with pytest.raises(InputError, match=r"`densty` is not an option.*Did you mean 'density'"):
         theory.check("univariate", pair, densty=DENSITY)
+
+
+def test_the_error_of_a_coarse_run_hides_the_angle_late_and_is_said_to():
+    """Weights of points in the field are exp(-F), known to F * rtol: this was a FAIL."""
+    data = rf.datasets.sample_1d(rf.datasets.teacher_1d([-0.3, 0.4]), 9, density=DENSITY, seed=3)
+    net = rf.networks.gaussian(2, 34, sigma_hidden=0.3, sigma_output=0.1, seed=3)
+    run = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-2e4, rtol=1e-4)
+    found = evaluate(run, "U24")
+    assert found.measured > found.bound
+    assert found.verdict == "UNRESOLVED"
+    fine = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-2e4)
+    assert evaluate(fine, "U24").verdict == "PASS"
+
+
+def test_one_sampled_point_in_a_tiny_set_of_errors_contradicts_no_integral():
+    """Ten standard errors of the normal law, which speaks about many errors only."""
+    x = float(np.sort(DENSITY.sample(100_000, 0))[61_234])
+    data = rf.datasets.from_points([-0.5, 0.8], [-1.0, 1.0])
+    data = rf.Dataset(data.X, data.y, teacher=rf.datasets.teacher_1d([x - 1e-7]))
+    run = replace(short_run(data, start()), final=rf.datasets.teacher_1d([x + 1e-7]))
+    assert evaluate(run, "U22", density=DENSITY).verdict == "PASS"
+    wrong = replace(run, final=rf.datasets.teacher_1d([x + 0.02]))
+    found = evaluate(wrong, "U22", density=DENSITY)
+    assert (found.verdict, found.bound) == ("PASS", pytest.approx(0.01, abs=1e-4))
+
+
+def test_runs_that_stopped_early_do_not_speak_against_theorem_2_3():
+    """Theorem 2.3 is about the limit of each run, not of the first one alone."""
+    (run, *_), options = _constants(True)
+    runs, early = _merged()[0], replace(run, log_loss=np.full(len(run.t), -0.1))
+    case = PAPER.prepare(subject_of([runs[0], *[early] * 32], None), **options)
+    assert PAPER["U25"].check(case).verdict == "UNRESOLVED"
+
+
+def test_clocks_are_compared_at_times_far_below_one():
+    """A loss of e^200 falls within 1e-80 of time; roots to an absolute 1e-15 once were a FAIL."""
+    data = rf.datasets.from_points([-0.7, -0.1, 0.5], [1.0, -1.0, 1.0])
+    net = rf.networks.gaussian(2, 12, sigma_hidden=10.0, sigma_output=10.0, seed=5)
+    run = rf.flow(data, net, loss=rf.losses.Exponential(), stop_log_loss=-5.0)
+    assert run.log_loss[0] > 400.0
+    assert evaluate(run, "U1").measured < 1e-9

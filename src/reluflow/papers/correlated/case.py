@@ -159,6 +159,12 @@ class Correlated(Case):
         return self.flows[-1] if self.flows else self.started(self.log_scale, max_seconds=None)
 
     @cached_property
+    def small(self) -> list[Trajectory]:
+        """The flows that a limit at small scales speaks about: within Assumption 2, or the last."""
+        bound = self.sticks.log_scale_bound(self.eps)
+        return [r for r in self.flows if common_scale(r.net)[0] <= bound] or [self.run]
+
+    @cached_property
     def rate(self) -> float:
         """How many units of the paper's time pass in one of the run's."""
         return time_rate(self.run)

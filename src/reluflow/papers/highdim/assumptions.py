@@ -12,7 +12,7 @@ import numpy as np
 
 from reluflow.papers.highdim.case import HOPELESS, LIMITS, SURE, HighDim
 from reluflow.papers.highdim.paper import paper
-from reluflow.theory.verdicts import Finding, Verdict, at_least, at_most, holds, undecided
+from reluflow.theory.verdicts import Finding, Verdict, at_least, at_most, holds, together, undecided
 from reluflow.trajectory import Status
 
 SMALL_START = 0.25  # largest start pre-activation, in units of the first kick (eta l1) y_min
@@ -236,6 +236,25 @@ def several_d(case: HighDim) -> Finding:
 def several_n(case: HighDim) -> Finding:
     """A slope against n."""
     return at_least(len(case.gaps_by("n")), 3.0)
+
+
+@paper.condition("each", "every run given is one of Theorem 2, all with one C (largest over least)")
+def each(case: HighDim) -> Finding:
+    """The distance is proportional to the step: slopes compare runs of one constant."""
+    cases = [case.on(run) for run in case.subject.runs]
+    if not cases:
+        return holds(False, note="no run is given")
+    asked = ("A1", "step", "own", "one", "start")
+    missed = sorted({id for one in cases for id in asked if not one.met(id)})
+    spread = max(one.C for one in cases) / min(one.C for one in cases)
+    note = f"a run does not meet {', '.join(missed)}" if missed else ""
+    return holds(not missed and spread <= 1.01, spread, 1.01, note)
+
+
+@paper.condition("each high", "A2 holds for every run given", needs=["each"])
+def each_high(case: HighDim) -> Finding:
+    """The least certain one decides."""
+    return together(*(case.paper["A2"](case.on(run)) for run in case.subject.runs))
 
 
 @paper.condition("moderate", "the dimension is below twice the number of points")

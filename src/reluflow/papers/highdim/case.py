@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from reluflow.dataset import Dataset
 from reluflow.datasets.highdim import EffectiveDimensions, effective_dimensions
 from reluflow.interpolators import single_relu
 from reluflow.interpolators.fixed_signs import MinimumWeights
+from reluflow.network import Network
 from reluflow.papers.highdim.accepted import HALF, check_subject
 from reluflow.papers.highdim.draws import Problem, step_size, trace_of
 from reluflow.papers.highdim.gram import Loop, Pattern, gram_loop, smoothness
@@ -218,20 +220,7 @@ class HighDim(Case):
         for run in self.subject.runs[:1]:
             if run.engine == "descent" and run.status in LIMITS and "last_change" in run.stats:
                 return run
-        run = self.subject.descend(
-            self.data,
-            self.subject.net,
-            lr=self.eta,
-            steps=math.inf,
-            loss=HALF,
-            train="hidden",
-            max_seconds=120.0,
-        )
-        if run.status not in LIMITS:
-            raise Unresolved(
-                f"descent ended as `{run.status}`: {run.ending}; its limit would decide"
-            )
-        return run
+        return self._to_limit(self.data, self.subject.net, self.eta, max_seconds=120.0)
 
     @cached_property
     def W_inf(self) -> Array:
@@ -309,16 +298,11 @@ class HighDim(Case):
 
     def run_of(self, problem: Problem) -> Trajectory:
         """Another problem, trained to its limit."""
-        run = self.subject.descend(
-            problem.data,
-            problem.net,
-            lr=problem.lr,
-            steps=math.inf,
-            loss=HALF,
-            train="hidden",
-            record=2,
-            max_seconds=60.0,
-        )
+        return self._to_limit(problem.data, problem.net, problem.lr, record=2, max_seconds=60.0)
+
+    def _to_limit(self, data: Dataset, net: Network, lr: float, **options: Any) -> Trajectory:
+        how = {"steps": math.inf, "loss": HALF, "train": "hidden", **options}
+        run = self.subject.descend(data, net, lr=lr, **how)
         if run.status not in LIMITS:
             raise Unresolved(f"a run ended as `{run.status}`: {run.ending}; its limit would decide")
         return run

@@ -130,7 +130,7 @@ def untied(case: Orthogonal) -> Finding:
 @paper.condition("small", "the start is small: log(1/lambda) is positive")
 def small(case: Orthogonal) -> Finding:
     """A large start has no staircase."""
-    return at_least(case.L, 0.0)
+    return holds(case.L > 0.0, case.L, 0.0)
 
 
 @paper.condition("mixed", "some neuron is active on a label of the other sign at the start")

@@ -8,6 +8,7 @@ sign and so have all neurons (``matched``) the coins alone are random.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -148,35 +149,32 @@ def halvings(n: int, m: int) -> int:
 
 
 def set_bound(process: SaddleToSaddle) -> float:
-    """``2 ymax [sum_(k<K) sqrt|U_k| + |U_K|]`` summed over the two signs, U_k as measured.
-
-    Points without a neuron are in every U_k but in no jump: they are left out.
-    """
-    y, total = process.y, 0.0
-    for s in (1.0, -1.0):
-        mine = [points for points in process.fitted if s * y[points[0]] > 0.0]
-        left = sum(len(points) for points in mine)
-        rest = left - np.cumsum([0, *(len(points) for points in mine)])
-        K = min(halvings(int((s * y > 0.0).sum()), int((process.signs == s).sum())), len(mine))
+    """``2 ymax [sum_(k<K) sqrt|U_k| + |U_K|]`` summed over the two signs, U_k as measured."""
+    total = 0.0
+    for s, rest, m in _unfitted(process):
+        K = min(halvings(int((s * process.y > 0.0).sum()), m), len(rest) - 1)
         total += float(np.sqrt(rest[:K]).sum() + rest[K])
-    return 2.0 * float(np.abs(y).max()) * total
+    return 2.0 * float(np.abs(process.y).max()) * total
 
 
 def worst_halving(process: SaddleToSaddle) -> float:
-    """Largest ``|U_k| / (2 n 2^-k)`` over the first K jumps of each sign; the event of Theorem 3.
+    """Largest ``|U_k| / (2 n 2^-k)`` over the first K jumps of each sign (Theorem 3)."""
+    worst = 0.0
+    for _, rest, m in _unfitted(process):
+        left = int(rest[0])
+        for k in range(1, min(halvings(left, m), len(rest) - 1) + 1):
+            worst = max(worst, float(rest[k]) / (2.0 * left * 0.5**k))
+    return worst
+
+
+def _unfitted(process: SaddleToSaddle) -> Iterator[tuple[float, Array, int]]:
+    """Each sign: its points that are not fitted after 0, 1, ... of its jumps, and its neurons.
 
     Points without a neuron are in every U_k but in no jump: they are left out.
     """
-    y, worst = process.y, 0.0
     for s in (1.0, -1.0):
-        mine = [points for points in process.fitted if s * y[points[0]] > 0.0]
-        left = sum(len(points) for points in mine)
-        m = int((process.signs == s).sum())
-        rest = left - np.cumsum([0, *(len(points) for points in mine)])
-        K = min(halvings(left, m), len(mine))
-        for k in range(1, K + 1):
-            worst = max(worst, float(rest[k]) / (2.0 * left * 0.5**k))
-    return worst
+        sizes = [len(points) for points in process.fitted if s * process.y[points[0]] > 0.0]
+        yield s, sum(sizes) - np.cumsum([0, *sizes]), int((process.signs == s).sum())
 
 
 def _distinct(n: int, m: int) -> list[Fraction]:

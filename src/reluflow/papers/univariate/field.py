@@ -136,9 +136,12 @@ def integrate(
 
     flat = net.flat()
     m = flat.width
-    target = -log_loss
     start = -loss.log_value(flat.predict(data.X), data.y)
-
+    with np.errstate(divide="ignore"):
+        longest_s = float(np.exp(np.log(longest) - start))
+    begin, end = {"t": (0.0, longest), "s": (0.0, longest_s), "F": (start, -log_loss)}[clock]
+    # a span of order 1: roots are found to an absolute 1e-15, and times may be 1e-80
+    unit = end - begin if np.isfinite(end) and end > begin else 1.0
     left = MOST
 
     def slope(_: float, theta: Array) -> Array:
@@ -153,23 +156,21 @@ def integrate(
         g = np.concatenate([at.outputs, at.hidden.ravel()])
         log_force = loss.log_total_force(at.q)
         if clock == "t":
-            return np.asarray(np.exp(log_force) * g)
+            return np.asarray(unit * np.exp(log_force) * g)
         if clock == "s":
-            return g
+            return np.asarray(unit * g)
         log_value = loss.log_value(data.y * at.q, data.y)
-        return np.asarray(np.exp(log_value - log_force) * g / at.squared_norm)
+        return np.asarray(unit * np.exp(log_value - log_force) * g / at.squared_norm)
 
     def reached(_: float, theta: Array) -> float:
         outputs = np.maximum(data.X @ theta[m:].reshape(m, -1).T, 0.0) @ theta[:m]
         return loss.log_value(outputs, data.y) - log_loss
 
     reached.terminal = True  # type: ignore[attr-defined]
-    ends = {"t": longest, "s": float(np.exp(-start)) * longest, "F": target}
-    span = (start if clock == "F" else 0.0, ends[clock])
     theta = np.concatenate([flat.a, flat.W.ravel()])
     found = solve_ivp(
         slope,
-        span,
+        (0.0, (end - begin) / unit),
         theta,
         method="LSODA",
         rtol=1e-10,

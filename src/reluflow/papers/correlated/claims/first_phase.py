@@ -14,6 +14,7 @@ from reluflow.papers.correlated.claims import FIRST_PHASE
 from reluflow.papers.correlated.crossings import flow_crossings, log_perturbation, stage_gaps
 from reluflow.papers.correlated.moments import network_at
 from reluflow.papers.correlated.paper import paper
+from reluflow.theory.case import tolerance_of
 from reluflow.theory.verdicts import Finding, Unresolved, at_most, holds
 from reluflow.trajectory import Mode, Trajectory
 
@@ -23,16 +24,14 @@ DIRECT = 1e-6  # angles above this are read off the directions of the run
 
 
 @paper.claim(
-    "P1", "neurons stay balanced: largest |ln|a| - ln|w|| along the run", needs=["balanced"]
+    "P1",
+    "neurons stay balanced: largest |ln|a| - ln|w|| along the run",
+    needs=["balanced", "flow"],
 )
 def balance(case: Correlated) -> Finding:
     """Conservation of balance, to the accuracy of the run; descent breaks it by O(step)."""
-    run = next((run for run in case.subject.runs if run.engine == "descent"), None)
-    if case.flows or run is None:
-        return at_most(_imbalance(case.run), case.tolerance)
-    lr = run.options.get("lr")
-    bound = float(lr) if isinstance(lr, float) else math.nan
-    return at_most(_imbalance(run), bound, note="a run of descent: balance drifts by O(lr)")
+    run = case.run if case.met("flow") else case.subject.runs[0]
+    return at_most(_imbalance(run), tolerance_of(run))
 
 
 def _imbalance(run: Trajectory) -> float:
@@ -169,13 +168,14 @@ def quadratic_times(case: Correlated) -> Finding:
         raise Unresolved(
             f"differences are below the error of times, {errors.min():.1e}; a smaller one decides"
         )
-    worst = float((np.abs(first - second) / np.abs(second))[resolved].max())
-    sizes = np.abs(second[resolved])
+    first, second, errors = first[resolved], second[resolved], errors[resolved]
+    sizes = np.abs(second)
+    worst = float((np.abs(first - second) / sizes).max())
     note = (
         f"constants from {sizes.min():.3g} to {sizes.max():.3g} at ln(scale) = "
         f"{scales[0]:.3g}, {scales[1]:.3g}"
     )
-    return at_most(worst, 1e-3, float((errors / np.abs(second))[resolved].max()), note=note)
+    return at_most(worst, 1e-3, float((errors / sizes).max()), note=note)
 
 
 def _resolvable_scales(case: Correlated) -> tuple[float, float]:

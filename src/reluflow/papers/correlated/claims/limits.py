@@ -32,10 +32,11 @@ RESOLUTION = 1e-11  # distances below this are rounding of the weights and of th
 def proportional(case: Correlated) -> Finding:
     """Theorem 7 on the subject's runs, and log-log slopes over scales of its start.
 
-    Each run of the flow must end at zero loss. Slopes of the distance to the rank-1 interpolators
-    and of the largest angle are held to 1, and so is the last angle over its closed form.
+    Each run at a scale that is small enough must end at zero loss. Slopes of the distance to the
+    rank-1 interpolators and of the largest angle are held to 1, and so is the last angle over its
+    closed form.
     """
-    for run in case.flows or [case.run]:
+    for run in case.small:
         if run.status is Status.STATIONARY:
             end = float(run.log_loss[-1])
             return holds(False, end, None, f"the flow ends for good at the log-loss {end:.4g}")
@@ -80,7 +81,7 @@ def _allowed(case: Correlated, run: Trajectory) -> float:
 )
 def predicted_limit(case: Correlated) -> Finding:
     """Distance of the subject's limits, and of those from other scales, to the closed form."""
-    for run in case.flows or [case.run]:
+    for run in case.small:
         gap = distance(run.final, case.bundle.network)
         if run.status is Status.STATIONARY or (
             run.status is Status.CONVERGED and gap > _allowed(case, run)
@@ -202,7 +203,7 @@ def counterexample(case: Correlated) -> Finding:
 def flow_misses_least_norm(case: Correlated) -> Finding:
     """The subject's runs end at zero loss with squared norm 2|v*| + O(scale), above the minimum."""
     best, least = 2.0 * float(np.linalg.norm(case.teacher)), _program(case).value
-    for run in case.flows or [case.run]:
+    for run in case.small:
         if run.status is Status.STATIONARY:
             return holds(False, note=f"the flow ends for good at loss e^{run.log_loss[-1]:.4g}")
         if run.status is Status.CONVERGED:

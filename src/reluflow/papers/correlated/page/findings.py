@@ -126,8 +126,8 @@ def _plateau(case: Correlated, cases: Sequence[tuple[LabelledRun, Correlated]]) 
 def _rate(case: Correlated, cases: Sequence[tuple[LabelledRun, Correlated]]) -> list[Comparison]:
     found = []
     for item, one in cases:
-        mu, measured, impure = slowest_mode(one)
-        if impure < 1e-3:
+        mu, measured, error = slowest_mode(one)
+        if error < 1e-3:
             note = "twice the smallest eigenvalue of (I + v* v*^T) H; exact for vanishing scale"
             name = f"final rate of the loss, {item.label}"
             found.append(Comparison(name, 2.0 * mu, measured, note))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from reluflow.checks import Array
 from reluflow.figures import Points
 from reluflow.sweeps import Result
 from reluflow.theory.contract import Expectation
-from reluflow.theory.results import columns
+from reluflow.theory.results import columns, groups
 
 
 def by_engine(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
@@ -47,20 +47,20 @@ def agreement(descent: Sequence[Result], flow: Sequence[Result]) -> Expectation:
 
 
 def bands_by_size(
-    group: Mapping[int, list[Result]], name: str
+    results: Sequence[Result], along: str, name: str
 ) -> tuple[Array, Array, Array, Array]:
     """Sizes, least, mean and largest of a value over the runs of each size."""
     rows = []
-    for size, found in sorted(group.items()):
+    for (size,), found in sorted(groups(results, along).items()):
         values = [r.values[name] for r in found]
         rows.append((size, min(values), float(np.mean(values)), max(values)))
     table = np.array(rows, dtype=float).reshape(-1, 4)
     return table[:, 0], table[:, 1], table[:, 2], table[:, 3]
 
 
-def means_by_size(group: Mapping[int, list[Result]], name: str) -> tuple[Array, Array]:
+def means_by_size(results: Sequence[Result], along: str, name: str) -> tuple[Array, Array]:
     """Sizes and means of a value."""
-    size, _, mean, _ = bands_by_size(group, name)
+    size, _, mean, _ = bands_by_size(results, along, name)
     return size, mean
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from reluflow.papers.orthogonal.figures.norm_tables import (
 from reluflow.papers.orthogonal.figures.problems import width_for
 from reluflow.sweeps import Point, Result, seeded
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
-from reluflow.theory.results import slope
+from reluflow.theory.results import groups, slope
 
 MEASURES = "reluflow.papers.orthogonal.figures.measures"
 RUNS = 3
@@ -84,17 +82,13 @@ def _by_flow(points: Sequence[Point], name: str, largest: int) -> list[Point]:
 
 def draw_by_n(results: Sequence[Result]) -> Reproduction:
     """Figure 5: squared norms against n, both axes logarithmic."""
-    by_scale: dict[float, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
     descent, flow = by_engine(results)
-    for result in descent:  # a start that leaves a point uncovered never fits it: see the note
-        if result.values["reached"]:
-            by_scale[result.point.parameters["lambda0"]][result.point.parameters["n"]].append(
-                result
-            )
-    largest = max(by_scale)
+    # a start that leaves a point uncovered never fits it: see the note
+    by_scale = groups([r for r in descent if r.values["reached"]], "lambda0")
+    group = by_scale[max(by_scale)]
     lines: list[Line] = []
-    for k, (lambda0, group) in enumerate(sorted(by_scale.items(), reverse=True)):
-        n, low, mean, high = bands_by_size(group, "squared_norm")
+    for k, ((lambda0,), own) in enumerate(sorted(by_scale.items(), reverse=True)):
+        n, low, mean, high = bands_by_size(own, "n", "squared_norm")
         lines.append(
             Line(
                 n,
@@ -107,9 +101,9 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
                 high=high,
             )
         )
-    n, _, limit, _ = bands_by_size(by_scale[largest], "limit")
+    n, limit = means_by_size(group, "n", "limit")
     lines.append(Line(n, limit, label="limit process", colour=1, dash="dash", marker="square"))
-    n_opt, _, optimum, _ = bands_by_size(by_scale[largest], "optimum")
+    n_opt, optimum = means_by_size(group, "n", "optimum")
     lines.append(Line(n_opt, optimum, label="optimum", colour=2, dash="dot", marker="triangle"))
     lines_and_points: list[Line | Points] = [*lines, *flow_points(flow, "n")]
     figure = Figure(
@@ -132,26 +126,26 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
         ),
         wide=False,
     )
-    group = by_scale[largest]
+    reached = means_by_size(group, "n", "squared_norm")
     shape = (
         Expectation("slope of the optimum", slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
         Expectation(
             "slope of the norm reached",
-            slope(*means_by_size(group, "squared_norm")),
+            slope(*reached),
             0.45,
             0.67,
             "Fig. 5 of the paper (0.5 to 0.62, with 0.05 for label noise)",
         ),
         Expectation(
             "largest norm of descent over the limit process",
-            float((means_by_size(group, "squared_norm")[1] / limit).max()),
+            float((reached[1] / limit).max()),
             0.6,
             1.02,
             "Fig. 5 of the paper: between optimum and limit process",
         ),
         Expectation(
             "least norm of descent over the optimum",
-            float((means_by_size(group, "squared_norm")[1] / optimum).min()),
+            float((reached[1] / optimum).min()),
             1.0,
             2.5,
             "paper Theorem 3 and eq. (15)",
@@ -163,20 +157,14 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
 
 def draw_by_m(results: Sequence[Result]) -> Reproduction:
     """Figure 6: squared norms against width for two initialisations."""
-    groups: dict[str, dict[int, list[Any]]] = {"balanced": defaultdict(list)}
-    groups["fan_in"] = defaultdict(list)
     descent, flow = by_engine(results)
-    for result in descent:
-        if result.values["reached"]:
-            groups[str(result.point.parameters["init"])][result.point.parameters["m"]].append(
-                result
-            )
-    small, fan = groups["balanced"], groups["fan_in"]
-    m, low, mean, high = bands_by_size(small, "squared_norm")
+    by_start = groups([r for r in descent if r.values["reached"]], "init")
+    small, fan = (by_start.get((init,), []) for init in ("balanced", "fan_in"))
+    m, low, mean, high = bands_by_size(small, "m", "squared_norm")
     lines = [
         Line(m, mean, label="small balanced start", colour=0, marker="circle", low=low, high=high)
     ]
-    m_fan, low, mean_fan, high = bands_by_size(fan, "squared_norm")
+    m_fan, low, mean_fan, high = bands_by_size(fan, "m", "squared_norm")
     lines.append(
         Line(
             m_fan,
@@ -189,7 +177,7 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
             high=high,
         )
     )
-    m_limit, _, limit, _ = bands_by_size(small, "limit")
+    m_limit, limit = means_by_size(small, "m", "limit")
     lines.append(
         Line(m_limit, limit, label="limit process", colour=3, dash="dashdot", marker="diamond")
     )

@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Points, Rule
 from reluflow.figures.description import DASHES
 from reluflow.papers.univariate.figures.function import bands
-from reluflow.papers.univariate.figures.problems import LOSSES, point
+from reluflow.papers.univariate.figures.problems import LOSSES, problem, trials
 from reluflow.papers.univariate.figures.tools import FALL, pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -17,16 +17,8 @@ from reluflow.theory.results import extreme
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    for trial in range(pick(size, 3, 12)):
-        parameters = {
-            "r": 2,
-            "n": 15,
-            "width": 32,
-            "hidden": 4.0,
-            "output": 0.4,
-            "level": 1e4,
-        }
-        yield point("both_losses", parameters, seed, f"losses {trial}")
+    start = problem(2, 15, 32, 4.0, 0.4)
+    return trials("both_losses", start, pick(size, 3, 12), seed, "losses")
 
 
 def _right(result: Result) -> bool:

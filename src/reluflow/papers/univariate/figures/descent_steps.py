@@ -8,7 +8,7 @@ import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel
 from reluflow.figures.description import DASHES, MARKERS
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import problem, trials
 from reluflow.papers.univariate.figures.tools import pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -26,18 +26,8 @@ ROWS = (
 def _points(size: Size, seed: int) -> Iterable[Point]:
     exponents = pick(size, (-2.0, -3.0, -3.5, -4.0), (-2.0, -2.5, -3.0, -3.5, -4.0))
     for exponent in exponents:
-        for trial in range(pick(size, 3, 9)):
-            parameters = {
-                "r": 2,
-                "n": 12,
-                "width": 16,
-                "hidden": 1.0,
-                "output": 1.0,
-                "level": 8.0,
-                "alpha": float(10.0**exponent),
-                "clock": 150.0,
-            }
-            yield point("steps", parameters, seed, f"descent {trial}")
+        start = problem(2, 12, 16, 1.0, 1.0, 8.0, alpha=float(10.0**exponent), clock=150.0)
+        yield from trials("steps", start, pick(size, 3, 9), seed, "descent")
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:

@@ -10,7 +10,7 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Layer, Line, Panel, Points, Rule, Span
 from reluflow.figures.description import DASHES
-from reluflow.papers.univariate.figures.problems import point, scale_of
+from reluflow.papers.univariate.figures.problems import point, problem, scale_of
 from reluflow.papers.univariate.figures.tools import FALL, fates
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -19,17 +19,9 @@ LEVELS = [2.0, 10.0, 100.0]
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    r = 3
-    parameters = {
-        "r": r,
-        "n": 20,
-        "width": 64 if size == "full" else 32,
-        "hidden": 2.0 * scale_of(r),
-        "output": 0.2 * scale_of(r),
-        "level": 1e4,
-        "levels": LEVELS,
-    }
-    yield point("portrait", parameters, seed, "function")
+    scale, width = scale_of(3), 64 if size == "full" else 32
+    start = problem(3, 20, width, 2.0 * scale, 0.2 * scale, levels=LEVELS)
+    yield point("portrait", start, seed, "function")
 
 
 def bands(points: Array, labels: Array, cuts: Sequence[float] | None = None) -> list[Span]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from reluflow.figures import Axis, Figure, Layer, Line, Panel
 from reluflow.figures.description import DASHES, MARKERS
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import problem, trials
 from reluflow.papers.univariate.figures.tools import count_axis, fates, pick, separated
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -22,24 +22,16 @@ LEVEL = 50.0
 def _points(size: Size, seed: int) -> Iterable[Point]:
     for r in pick(size, (1, 2), (1, 2, 4)):
         for n in pick(size, (10, 20, 40), (10, 20, 40, 80)):
-            for trial in range(pick(size, 20, 30)):
-                yield point("ending", _problem(r, n, 32), seed, f"error {r} {n} {trial}")
+            count = pick(size, 20, 30)
+            yield from trials("ending", _problem(r, n, 32), count, seed, f"error {r} {n}")
     # width 32 is among the points above
     for width in pick(size, (16, 64), (16, 64, 128, 256, 512)):
-        for trial in range(pick(size, 8, 24)):
-            yield point("ending", _problem(2, 20, width), seed, f"error 2 20 {trial}")
+        count = pick(size, 8, 24)
+        yield from trials("ending", _problem(2, 20, width), count, seed, "error 2 20")
 
 
 def _problem(r: int, n: int, width: int) -> dict[str, float]:
-    scale = 2.0 * r
-    return {
-        "r": r,
-        "n": n,
-        "width": width,
-        "hidden": scale,
-        "output": 0.1 * scale,
-        "level": LEVEL,
-    }
+    return problem(r, n, width, 2.0 * r, 0.2 * r, LEVEL)
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:

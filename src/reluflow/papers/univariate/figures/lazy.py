@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
 from reluflow.papers.univariate.constants import optimisation_requirements
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import trials
 from reluflow.papers.univariate.figures.tools import fates, pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -22,16 +22,10 @@ LAZY_FROM = 3.0
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
     sigmas = pick(size, (0.1, 1.0, 3.0, 10.0), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0))
+    shared = {"r": R_TEACHER, "n": SAMPLE, "width": WIDTH}
     for sigma in sigmas:
-        for trial in range(pick(size, 2, 8)):
-            parameters = {
-                "r": R_TEACHER,
-                "n": SAMPLE,
-                "width": WIDTH,
-                "sigma": sigma,
-                "level": 1e3 if size == "quick" else 3e3,
-            }
-            yield point("lazy", parameters, seed, f"lazy {trial}")
+        start = {**shared, "sigma": sigma, "level": pick(size, 1e3, 3e3)}
+        yield from trials("lazy", start, pick(size, 2, 8), seed, "lazy")
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from reluflow.figures import Axis, Figure, Line, Panel, Points, Rule
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import problem, trials
 from reluflow.papers.univariate.figures.tools import fates, pick, separated
 from reluflow.papers.univariate.figures.trends import gap_panel
 from reluflow.sweeps import Point, Result
@@ -19,19 +19,10 @@ OPTIMAL = 1e-3
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    for trial in range(pick(size, 6, 30)):
-        parameters = {
-            "r": 3,
-            "n": 16,
-            "width": 32,
-            "hidden": 3.0,
-            "output": 0.3,
-            "level": 1e4,
-        }
-        yield point("history", parameters, seed, f"margin {trial}")
+    yield from trials("history", problem(3, 16, 32, 3.0, 0.3), pick(size, 6, 30), seed, "margin")
     for size_of in pick(size, (1e-3, 0.1, 1.0), (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0)):
-        for trial in range(pick(size, 6, 16)):
-            yield point("basin", {"size": size_of, "level": 1e4}, seed, f"basin {trial}")
+        example = {"size": size_of, "level": 1e4}
+        yield from trials("basin", example, pick(size, 6, 16), seed, "basin")
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:

@@ -7,7 +7,7 @@ the start does not depend on the width k.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -86,6 +86,21 @@ def point(task: str, parameters: Mapping[str, Any], seed: int, key: str) -> Poin
     return Point(
         f"reluflow.papers.univariate.figures.measures:{task}", parameters, derived_seed(seed, key)
     )
+
+
+def problem(
+    r: int, n: int, width: int, hidden: float, output: float, level: float = 1e4, **more: Any
+) -> dict[str, Any]:
+    """Parameters of `sample`, `start` and `train`."""
+    own = {"r": r, "n": n, "width": width, "hidden": hidden, "output": output, "level": level}
+    return own | more
+
+
+def trials(
+    task: str, parameters: Mapping[str, Any], count: int, seed: int, key: str
+) -> Iterator[Point]:
+    """The same computation on so many draws; ``key`` names them."""
+    return (point(task, parameters, seed, f"{key} {trial}") for trial in range(count))
 
 
 def scale_of(r: int) -> float:

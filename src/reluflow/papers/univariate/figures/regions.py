@@ -10,7 +10,7 @@ from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Rule
 from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.univariate.constants import region_bound
-from reluflow.papers.univariate.figures.problems import point, scale_of
+from reluflow.papers.univariate.figures.problems import point, problem, scale_of, trials
 from reluflow.papers.univariate.figures.tools import LN10, count_axis, fates, pick, separated
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -23,17 +23,8 @@ BANDS = 3
 
 
 def _time_points(size: Size, seed: int) -> Iterable[Point]:
-    r = 4
-    for trial in range(pick(size, 3, 10)):
-        parameters = {
-            "r": r,
-            "n": 25,
-            "width": 64,
-            "hidden": 2.0 * scale_of(r),
-            "output": 0.2 * scale_of(r),
-            "level": 1e4,
-        }
-        yield point("history", parameters, seed, f"regions-time {trial}")
+    start = problem(4, 25, 64, 2.0 * scale_of(4), 0.2 * scale_of(4))
+    return trials("history", start, pick(size, 3, 10), seed, "regions-time")
 
 
 def _draw_time(results: Sequence[Result]) -> Reproduction:
@@ -149,16 +140,8 @@ def _width_points(size: Size, seed: int) -> Iterable[Point]:
     for r in pick(size, (1, 2, 4), (1, 2, 4, 8)):
         for trial in range(pick(size, 2, 6)):
             for width in pick(size, (8, 32, 128), (8, 16, 32, 64, 128, 256, 512)):
-                scale = scale_of(r)
-                parameters = {
-                    "r": r,
-                    "n": max(12, 5 * r + 5),
-                    "width": width,
-                    "hidden": scale,
-                    "output": scale,
-                    "level": 1e4,
-                }
-                yield point("ending", parameters, seed, f"regions-width {r} {trial}")
+                start = problem(r, max(12, 5 * r + 5), width, scale_of(r), scale_of(r))
+                yield point("ending", start, seed, f"regions-width {r} {trial}")
 
 
 def _draw_width(results: Sequence[Result]) -> Reproduction:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from reluflow.figures import Figure
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import problem, trials
 from reluflow.papers.univariate.figures.tools import fates, pick, separated
 from reluflow.papers.univariate.figures.trends import residual_panel
 from reluflow.sweeps import Point, Result
@@ -17,16 +17,7 @@ from reluflow.theory.results import median, slope
 
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
-    for trial in range(pick(size, 3, 12)):
-        parameters = {
-            "r": 2,
-            "n": 15,
-            "width": 32,
-            "hidden": 4.0,
-            "output": 0.4,
-            "level": 1e4,
-        }
-        yield point("history", parameters, seed, f"kkt {trial}")
+    return trials("history", problem(2, 15, 32, 4.0, 0.4), pick(size, 3, 12), seed, "kkt")
 
 
 def late_power(history: Mapping[str, Any], x: str, y: str) -> float:

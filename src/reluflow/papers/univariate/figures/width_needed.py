@@ -12,7 +12,7 @@ from reluflow.papers.univariate.constants import (
     optimisation_requirements,
     quarter_tail,
 )
-from reluflow.papers.univariate.figures.problems import point
+from reluflow.papers.univariate.figures.problems import trials
 from reluflow.papers.univariate.figures.tools import pick
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -27,13 +27,11 @@ SHOWN = 2.0
 
 def _points(size: Size, seed: int) -> Iterable[Point]:
     for ratio in pick(size, (1, 2, 4, 8, 16), (1, 1.5, 2, 4, 8, 16, 32, 64)):
-        for trial in range(pick(size, 8, 40)):
-            parameters = _problem(FEW, int(ratio * FEW), 3, 1e6)
-            yield point("cells", parameters, seed, f"few {trial}")
+        start = _problem(FEW, int(ratio * FEW), 3, 1e6)
+        yield from trials("cells", start, pick(size, 8, 40), seed, "few")
     for ratio in pick(size, (1, 1.3), (1, 1.15, 1.3, 1.6, 2.0)):
-        for trial in range(pick(size, 4, 20)):
-            parameters = _problem(MANY, int(ratio * MANY), 2, 1e4)
-            yield point("cells", parameters, seed, f"many {trial}")
+        start = _problem(MANY, int(ratio * MANY), 2, 1e4)
+        yield from trials("cells", start, pick(size, 4, 20), seed, "many")
 
 
 def _problem(cells: int, width: int, per_cell: int, t_end: float) -> dict[str, float]:
