@@ -94,6 +94,16 @@ def test_pulls_answer_a_change_of_weights_by_the_bound_at_most(loss):
     assert max(sizes) <= field.answer(at) <= 20.0 * max(sizes)
 
 
+@pytest.mark.parametrize("depth", [0, 3, 52, 60])
+def test_panels_below_the_rounding_of_a_step_have_a_width(depth):
+    """A loss that falls by millions in a step passes all its time there, without a warning."""
+    at, log_weights = clock.panels(depth)
+    assert np.isfinite(log_weights).all()
+    assert np.exp(log_weights).sum() == pytest.approx(1.0, abs=1e-14)
+    assert (np.diff(at) >= 0.0).all()
+    assert 0.0 < at[0] <= at[-1] <= 1.0
+
+
 def test_moments_of_a_step_are_dated_together_as_one_by_one():
     slowness = np.array([0.3, 1.0, 9.0, 40.0, 70.0])
     shares = np.array([0.0, 1e-9, 0.01, 0.3, 0.7, 1.0])

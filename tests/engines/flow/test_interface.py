@@ -444,6 +444,14 @@ def test_hidden_training_at_extreme_scales_is_refused():
             rf.flow(data, net.with_scale(log_scale), train="hidden")
 
 
+@pytest.mark.parametrize("loss", ["square", "exponential", "logistic"])
+@pytest.mark.parametrize("log_scale", [300.0, 1000.0])
+def test_a_start_whose_outputs_leave_the_range_of_floats_is_refused(loss, log_scale):
+    net = rf.Network([1.0, -1.0], [[0.6, 0.8], [1.0, 0.0]], log_scale)
+    with pytest.raises(rf.InputError, match="outputs at the start are so large"):
+        rf.flow(rf.Dataset(np.eye(2), [1.0, -1.0]), net, loss=loss)
+
+
 def test_descent_runs_cannot_be_continued_by_the_flow():
     data, net = regression()
     run = rf.descend(data, net, lr=0.01, steps=5)

@@ -59,6 +59,20 @@ def test_error_is_proportional_to_the_tolerance(seeds):
     assert slope == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 6, 7, 9, 10, 13])
+def test_small_hidden_weights_alone_are_as_accurate_as_large_ones(seed):
+    """They move by a part of what they will come to; a kink may be large beside that."""
+    rng = np.random.default_rng(seed)
+    n, m, d = int(rng.integers(3, 6)), int(rng.integers(1, 3)), int(rng.integers(2, 4))
+    X, W, a = rng.normal(size=(n, d)), rng.normal(size=(m, d)), rng.normal(size=m)
+    loss = ("square", "exponential", "logistic")[seed % 3]
+    y = rng.normal(size=n) if loss == "square" else rng.choice([-1.0, 1.0], n)
+    problem = Small(X, y, 1e-2 * a, 1e-3 * W, loss, 4.0, hidden=True)
+    exact = problem.reference()
+    for rtol in (1e-6, 1e-8, 1e-10):
+        assert distance(problem.flow(rtol=rtol).final, exact) < rtol
+
+
 @pytest.mark.parametrize("seed", [5, 17, 25, 28, 40, 41, 44, 51, 55])
 def test_events_are_those_of_the_reference(seed):
     problem, exact = solved(seed)

@@ -64,9 +64,9 @@ def _whole_panels(depth: int) -> Array:
 @cache
 def panels(depth: int) -> tuple[Array, Array]:
     """Nodes of panels that halve ``depth`` times towards one, and logarithms of their weights."""
-    edges = np.concatenate([1.0 - 0.5 ** np.arange(depth + 1), [1.0]])
-    widths = np.diff(edges)
-    at = (edges[:-1, None] + widths[:, None] * GAUSS_12).ravel()
+    left = 0.5 ** np.arange(depth + 1)  # to one: near it differences of edges would be zero
+    widths = np.append(left[:-1] - left[1:], left[-1])
+    at = (1.0 - left[:, None] + widths[:, None] * GAUSS_12).ravel()
     return at, np.log((widths[:, None] * GAUSS_12_WEIGHTS).ravel())
 
 

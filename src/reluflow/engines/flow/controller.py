@@ -151,6 +151,8 @@ class Controller:
         near = max(tolerances.RELEASE * self.rtol, tolerances.RELEASE_FLOOR)
         share = tolerances.CROSSINGS * self.rtol * problem.output_scale / float(np.sqrt(self.crowd))
         light = share / (tolerances.MISSED * problem.longest**2)
+        if problem.hidden:  # what moves may be far smaller than the output weights that move it
+            light *= float(np.clip(np.abs(at.state.w).max(), 1e-12, 1.0))
         unit = problem.law.force_scale * (1.0 if problem.is_square else self.rtol)
         return coupled.limits_of(at, near, far, unit, light, self.rtol)
 
