@@ -38,6 +38,23 @@ def regression(n, d, m, seed=0):
     return rf.Dataset(X, y), rf.Network(start[:, 0].copy(), start[:, 1:].copy())
 
 
+@pytest.mark.parametrize("seed", [0, 1, 4, 7])
+def test_small_hidden_weights_alone_are_as_accurate_in_explicit_steps(seed, monkeypatch):
+    """They move by a part of what they will come to: one step passed over all their kinks."""
+    rng = np.random.default_rng(seed)
+    n, d, m = 250, int(rng.integers(2, 6)), int(rng.integers(2, 12))
+    X = rng.normal(size=(n, d))
+    y = np.maximum(X @ rng.normal(size=(d, 3)), 0.0) @ rng.normal(size=3)
+    data = rf.Dataset(X, y + 0.3 * rng.normal(size=n))
+    net = rf.Network(1e-3 * rng.normal(size=m), 1e-3 * rng.normal(size=(m, d)))
+    crowds(monkeypatch, 10**9)
+    exact = weights(rf.flow(data, net, train="hidden", t_end=3.0, rtol=1e-11))
+    crowds(monkeypatch, 1)
+    run = rf.flow(data, net, train="hidden", t_end=3.0, rtol=1e-8)
+    assert len(run.events) > 0
+    assert np.abs(weights(run) - exact).max() <= 1e-8 * np.abs(exact).max()
+
+
 # ---------------------------------------------------------------------- the method
 
 

@@ -232,7 +232,7 @@ class Crowd:
         """
         bends = step * np.abs(found.jump) * found.happens
         bends *= (at.neurons.weight * np.abs(stages[0].a))[found.neuron]
-        off = MISSED * TYPICAL * step * float(np.sqrt(np.square(bends).sum()))
+        off = MISSED * TYPICAL * step * float(np.sqrt(np.square(bends).sum())) * self._lever(at)
         return float((off * self.field.answer(at) / self.controller.rtol) ** (2 / 5))
 
     def _kinks(self, at: Start, stages: list[Stage], above: Mask, h: Array, step: float) -> float:
@@ -243,8 +243,14 @@ class Crowd:
         low, high = self.field.on_planes(self.problem.forces(h) - stages[-1].c)
         pulls = self.field.pulls(above, low, high)
         lengths = np.sqrt(np.einsum("jd,jd->j", pulls, pulls))
-        off = MISSED * step * float(lengths.max(initial=0.0))
+        off = MISSED * step * float(lengths.max(initial=0.0)) * self._lever(at)
         return float((off / self.controller.rtol) ** (2 / 5))
+
+    def _lever(self, at: Start) -> float:
+        """What a pull does to weights as a share of them; large if small ones alone are trained."""
+        if not self.problem.hidden:
+            return 1.0
+        return float(np.abs(at.state.a).max() / max(np.abs(at.state.w).max(), 1e-12))
 
     def _finish(
         self, at: Start, stages: list[Stage], end: End, found: Crossings, rough: Mask, step: float
