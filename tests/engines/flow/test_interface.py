@@ -499,3 +499,23 @@ def test_a_limit_of_time_ends_a_plateau_in_the_middle(monkeypatch):
     assert run.stats["plateaus"] == 0
     assert len(run.events) == 0
     np.testing.assert_allclose(run.final.W, net.W, rtol=1e-13)
+
+
+@pytest.mark.parametrize("log_scale", [14.0, 40.0, 150.0])
+def test_outputs_far_above_the_labels_end_soon(log_scale):
+    """They react before weights move by what a tolerance allows: steps followed every reaction."""
+    rng = np.random.default_rng(1)
+    data = rf.Dataset(rng.normal(size=(6, 3)), rng.normal(size=6))
+    net = rf.networks.balanced(3, 5, log_scale=log_scale, seed=1)
+    run = rf.flow(data, net, max_seconds=60.0)
+    assert run.stats["steps"] + run.stats["rejected"] < 1000
+    if log_scale > 20.0:  # no digit of the labels is left in sums of that size
+        assert run.status == "failed"
+        assert run.reason == "the outputs of huge weights cancel: their rounding hides the labels"
+        return
+    assert run.status == "stationary"
+    # what each neuron feels at the end, from the outputs, beside what it felt at the start
+    end = run.final
+    residual = data.y - end.predict(data.X)
+    felt = [(data.X @ w > 0.0) * residual @ data.X for w in end.W]
+    assert np.abs(felt).max() < 1e-3 * np.abs(data.y).max()

@@ -30,7 +30,7 @@ from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import State
-from reluflow.engines.flow.tolerances import ON_PLANE
+from reluflow.engines.flow.tolerances import DROWNED, ON_PLANE
 from reluflow.kernels.compiling import Stopwatch
 from reluflow.trajectory import Status
 
@@ -141,6 +141,9 @@ class Flow:
         if np.isfinite(stops.t_end) and self.state.log_t >= stops.log_t_end:
             return Ending(Status.T_END)
         if limit is not None and np.isinf(stops.t_end):
+            if at.drowned > DROWNED:
+                reason = "the outputs of huge weights cancel: their rounding hides the labels"
+                return Ending(Status.FAILED, np.nan, reason)
             return Ending(limit.status, limit.error)
         if self.watch.seconds() > stops.max_seconds:
             return self._out_of_time()

@@ -52,6 +52,11 @@ class Start:
         return np.asarray(np.abs(self.c * self.problem.planes.length))
 
     @property
+    def drowned(self) -> float:
+        """The rounding of the outputs over the labels: from huge starts they are all but lost."""
+        return self.rounding / self.problem.output_scale if self.problem.is_square else 0.0
+
+    @property
     def most_noise(self) -> float:
         """A bound on the rounding of the forces, to a few of its own roundings."""
         return max(2e-16 * float(self.pulls.sum()), 1e-300)

@@ -30,7 +30,7 @@ from reluflow.checks import Array
 from reluflow.engines.flow import growth, tableau, tolerances
 from reluflow.engines.flow.clock import log_elapsed, log_slowness_at
 from reluflow.engines.flow.start import Start
-from reluflow.engines.flow.tolerances import LATE, ON_PLANE, PICARD, SOLVED, TICKS
+from reluflow.engines.flow.tolerances import DROWNING, LATE, ON_PLANE, PICARD, SOLVED, TICKS
 from reluflow.kernels.flow import collocation as kernel
 from reluflow.kernels.flow.classes import rows_of
 from reluflow.kernels.flow.ending import LONG
@@ -215,6 +215,9 @@ def _error(at: Start, solved: kernel.Solved, step: float, rtol: float) -> tuple[
     lasts = np.inf if law.decay > 0.0 else 1e3
     error *= max(1.0, min(step * law.rate, lasts))
     if not law.hidden:
+        most = max(boost, step * largest)  # no weight moves by more
+        if most < rtol and at.drowned > DROWNING:
+            error = min(error, most * defect / largest)
         error += growth.missed(at, step, boost)
     if not at.problem.is_timed and error <= rtol:
         error += clock_error(at, solved.h, step)
