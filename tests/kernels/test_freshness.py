@@ -161,6 +161,46 @@ def test_an_entry_whose_pickle_cannot_be_read_is_replaced(package):
     assert path.read_bytes()[-8:] != b"nonsense"
 
 
+def test_want_of_memory_costs_no_entry(package):
+    start(package)
+    (path,) = entries(package)
+    script = """
+import pickle
+def fail(body):
+    raise MemoryError
+from reluflow.kernels import freshness
+freshness.pickle = type("", (), {"loads": fail})
+try:
+    exec(SCRIPT)
+except MemoryError:
+    print("no memory")
+"""
+    command = [sys.executable, "-c", script.replace("SCRIPT", repr(SCRIPT)), str(package.parent)]
+    done = subprocess.run([*command, "3"], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "no memory\n", done.stderr
+    assert path.exists()
+    assert start(package)[:3] == (7.0, 1, 0)
+
+
+def test_products_of_matrices_find_their_library_before_they_run(package):
+    """numba looks for it in compiled code, where a failure ends or hangs the process."""
+    script = """
+import sys
+class Full:
+    def find_spec(self, name, *_):
+        if name == "scipy.linalg.cython_lapack":
+            raise ImportError("cython_lapack.so: failed to map segment from shared object")
+sys.meta_path.insert(0, Full())
+try:
+    exec(SCRIPT)
+except MemoryError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", script.replace("SCRIPT", repr(SCRIPT)), str(package.parent)]
+    done = subprocess.run([*command, "3"], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "cython_lapack.so: failed to map segment from shared object\n"
+
+
 def test_entries_of_numba_itself_are_left_and_not_used(package):
     cache = package / "__pycache__"
     cache.mkdir()

@@ -33,6 +33,7 @@ from numba.core import caching, config, dispatcher
 from reluflow.errors import ReluflowWarning
 
 _HEX = 16  # digits of a digest in the name of a file; the signature itself is in the file
+_NO_MEMORY = ("failed to map segment", "annot allocate memory")  # as the loader says it
 _guarded: dict[Path, str] = {}
 
 
@@ -145,8 +146,11 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function; None, and its file removed, if that is of no use."""
+        _find_linear_algebra()
         try:
             return super().load_overload(sig, target_context)
+        except MemoryError:  # says nothing about the file
+            raise
         # what a foreign or half understood pickle raises can be anything; it means the same
         except Exception:
             self._cache_file.forget(self._index_key(sig, target_context.codegen()))
@@ -159,6 +163,21 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         except OSError as error:
             self.disable()
             _warn(f"{self._cache_path} cannot be written ({error.strerror or error})")
+
+
+@lru_cache(maxsize=1)
+def _find_linear_algebra() -> None:
+    """Import what compiled code looks up in SciPy at its first product of matrices.
+
+    Where that fails, for want of memory, numba ends the process, or lets it wait for ever.
+    """
+    try:
+        import scipy.linalg.cython_blas
+        import scipy.linalg.cython_lapack  # noqa: F401
+    except ImportError as error:
+        if any(sign in str(error) for sign in _NO_MEMORY):
+            raise MemoryError(str(error)) from None
+        raise
 
 
 def _cache_of(py_func: Any) -> Any:
