@@ -26,6 +26,7 @@ from reluflow.sweeps.point import canonical
 
 BODY_LIMIT = 2**16  # larger results have a file of their own
 PACK_BYTES = 2**26  # a thousand of the largest
+WINDOW_BYTES = 2**22
 FLUSH_S = 1.0
 WITHDRAWN = "withdrawn"
 _MARK = b"\x93reluflow point\n"
@@ -81,6 +82,21 @@ def scan(content: bytes) -> Iterator[Span]:
             found = Span(offset, end - offset, None)
         yield found
         offset += found.length
+
+
+def scan_file(path: Path) -> Iterator[Span]:
+    """The same from a file, of which little is held at a time unless it is damaged."""
+    offset, size = 0, WINDOW_BYTES
+    with path.open("rb") as stream:
+        while content := stream.read(size):
+            is_last, done = size < 0 or len(content) < size, 0
+            for span in scan(content):
+                if span.row is None and not is_last:  # cut off by the window, or damaged
+                    break
+                yield Span(offset + span.offset, span.length, span.row)
+                done = span.offset + span.length
+            offset, size = offset + done, WINDOW_BYTES if done else -1
+            stream.seek(offset)
 
 
 def body(path: Path, offset: int, length: int) -> bytes:
