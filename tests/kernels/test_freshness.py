@@ -131,6 +131,20 @@ def test_a_damaged_entry_is_as_good_as_none(tmp_path, damage):
     assert kept.load(("float64", 1)) == "again"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_as_good_as_none(tmp_path, kind):
+    """A pipe would be waited for, and a device never ends."""
+    kept = Entries(tmp_path, "kernel", "stamp")
+    path = kept.path("int64")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    assert kept.load("int64") is None
+
+
 def test_entries_of_other_sources_and_other_signatures_are_not_used(tmp_path):
     kept = Entries(tmp_path, "kernel", "stamp")
     kept.save("int64", 1)

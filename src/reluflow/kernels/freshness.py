@@ -30,8 +30,10 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba.core import caching, config, dispatcher
 
+from reluflow import reading
 from reluflow.errors import ReluflowWarning
 
+LIMIT_BYTES = 2**28  # a hundred times the largest
 _HEX = 16  # digits of a digest in the name of a file; the signature itself is in the file
 _NO_MEMORY = ("failed to map segment", "annot allocate memory")  # as the loader says it
 _guarded: dict[Path, str] = {}
@@ -66,7 +68,7 @@ class Entries:
         """What was saved for a signature; None if there is nothing, or nothing that is whole."""
         path = self.path(key)
         try:
-            raw = path.read_bytes()
+            raw = reading.read(path, LIMIT_BYTES, "Remove it.")
         except OSError:
             return None
         start = len(self._header) + hashlib.sha256().digest_size
