@@ -196,10 +196,8 @@ def _put_span(root: Path, name: str, span: pack.Span, index: Index) -> None:
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
+    with pack.opened(path) as stream:
+        return stream.read()
 
 
 def _cut_out(root: Path, name: str, offset: int, content: bytes) -> Path:
