@@ -19,7 +19,7 @@ def call(tmp_path, monkeypatch):
         done.append(seed)
         if seed == 2:
             raise ValueError("the third")
-        return {"kills": size, "slowest_s": 0.5 * seed}
+        return {"kills": size, "slowest_s": 0.5 * seed, "slowest_cpu_s": 0.25 * seed}
 
     monkeypatch.setattr(campaigns, "CAMPAIGNS", {"toy": Campaign(90, 20, toy)})
 
@@ -37,7 +37,7 @@ def call(tmp_path, monkeypatch):
 
 def test_pieces_are_done_once_and_what_goes_wrong_is_kept(call, capsys):
     assert call() == ([0, 1, 2, 3, 4], 1)
-    assert "| toy | 70 | 90 | [2] | 70 kills | 2.0 |" in capsys.readouterr().out
+    assert "| toy | 70 | 90 | [2] | 70 kills | 2.00 | 1.00 |" in capsys.readouterr().out
     assert call() == ([], 1)
     assert call("--piece", "2") == ([2], 1)
     wrong = [line for line in campaigns.read(call.file) if "wrong" in line]

@@ -53,6 +53,12 @@ def test_what_is_out_of_bounds_is_refused_at_once(text, message):
     assert len(str(caught.value)) < 500
 
 
+def test_the_mark_that_some_editors_put_in_front_is_no_part_of_the_text(tmp_path):
+    file = tmp_path / "marked.toml"
+    file.write_bytes(b"\xef\xbb\xbfseed = 1\n")
+    assert toml.read(file) == {"seed": 1}
+
+
 def test_integers_of_64_bits_are_welcome():
     assert toml.parse("x = 9223372036854775807\ny = -9223372036854775808")["x"] == 2**63 - 1
 

@@ -28,7 +28,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
     """The tables of a TOML file."""
     body = reading.read(path, SIZE_LIMIT_BYTES, REMEDY)
     try:
-        text = body.decode("utf-8")
+        text = body.decode("utf-8-sig")  # some editors put a mark of three bytes in front
     except UnicodeDecodeError as error:
         raise InputError(f"this is not text ({error}). Pass a TOML file in UTF-8.") from None
     return parse(text)

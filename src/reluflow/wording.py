@@ -8,6 +8,7 @@ sentence that speaks of it.
 from __future__ import annotations
 
 import reprlib
+import sys
 from typing import Any
 
 VALUE_LIMIT = 200
@@ -75,3 +76,8 @@ def printable(text: object) -> str:
         letter if letter.isprintable() else letter.encode("unicode_escape").decode()
         for letter in plain
     )
+
+
+def is_terminal() -> bool:
+    """Whether messages go to a terminal; they may go nowhere at all, as under ``2>&-``."""
+    return sys.stderr is not None and sys.stderr.isatty()

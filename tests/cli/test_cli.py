@@ -193,6 +193,16 @@ def ended(error, *arguments):
         (InputError("`x` is 3. Change it."), 2, "error: `x` is 3. Change it.\n"),
         (KeyboardInterrupt(), 130, "interrupted; no half-written file is left behind\n"),
         (MemoryError("8 TiB"), 2, "error: out of memory (8 TiB). Reduce the sizes.\n"),
+        (
+            OSError(28, "No space left on device"),
+            2,
+            "error: cannot write (No space left on device). ",
+        ),
+        (
+            OSError(27, "File too large", "a/b"),
+            2,
+            "error: cannot write to a/b (File too large). Free",
+        ),
         (ZeroDivisionError("oops"), 1, "error: unexpected ZeroDivisionError: oops. This is a"),
         (typer.Exit(7), 7, ""),
     ],
@@ -201,6 +211,26 @@ def test_exceptions_become_messages_and_codes(error, code, message):
     result = ended(error)
     assert result.exit_code == code
     assert result.output.startswith(message)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"], ["list"]])
+def test_a_full_disk_behind_the_output_gets_a_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "reluflow", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    said = "error: cannot write (No space left on device). Free space and run again.\n"
+    assert done.stderr.startswith(said)
+    assert "Traceback" not in done.stderr
+
+
+def test_messages_may_go_nowhere(toy, tmp_path):
+    command = '"$0" -m reluflow run "$1" --out "$2" 2>&-'
+    words = ["sh", "-c", command, sys.executable, str(toy), str(tmp_path / "out")]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == 0
+    assert len(list((tmp_path / "out").glob("*.rf"))) == 1
 
 
 def test_debug_lets_exceptions_through():

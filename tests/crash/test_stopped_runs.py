@@ -6,24 +6,20 @@ The moments lie anywhere: while modules load, in compiled code, while a checkpoi
 import math
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import psutil
 import pytest
 
 import reluflow as rf
+from crash.cpu import ENDS_S, End, used, work
 from sweeps.helpers import paths
 
 COMMAND = Path(__file__).parent / "command.py"
-ENDS_S = 2.0  # of the CPU: all of it on a machine that does nothing else
 HANGS_S = 300.0  # of the CPU, too
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LONG = pytest.mark.long
@@ -63,26 +59,19 @@ def start(file, out):
     return process
 
 
-class End(NamedTuple):
-    """Seconds from the signal to the end of a process: on the wall, and of the CPU it used."""
-
-    wall_s: float
-    cpu_s: float
-
-
 def ended(process, number=None):
     """Send a signal, if there is one, and wait; how long the end took, None if it was over.
 
     Before the command begins, and in the last moments of its process, signals are Python's or the
     command line's: then one ends it at once, without a word.
     """
-    over, before = process.poll() is not None, _used()
+    over, before = process.poll() is not None, used()
     if number is not None and not over:
-        before += _used(process)
+        before += used(process)
         process.send_signal(number)
     sent = time.monotonic()
     _, errors = outputs(process)
-    took = End(time.monotonic() - sent, _used() - before)
+    took = End(time.monotonic() - sent, used() - before)
     assert process.returncode in (0, 130, *(() if number is None else (-number,))), errors
     assert "Traceback" not in errors
     assert "defect" not in errors
@@ -93,31 +82,13 @@ def ended(process, number=None):
 
 def outputs(process):
     """What a process has written when it is over; raises if it hangs, computing or asleep."""
-    end, late = _used(process) + HANGS_S, time.monotonic() + 10 * HANGS_S
+    end, late = used(process) + HANGS_S, time.monotonic() + 10 * HANGS_S
     while True:
         try:
             return process.communicate(timeout=5.0)
         except subprocess.TimeoutExpired:
-            if _used(process) > end or time.monotonic() > late:
+            if used(process) > end or time.monotonic() > late:
                 raise
-
-
-def work(process, seconds):
-    """Wait until a process has used so many CPU seconds more, or is over."""
-    end = _used(process) + seconds
-    while process.poll() is None and _used(process) < end:
-        time.sleep(0.005)
-
-
-def _used(process=None):
-    """CPU seconds of a process that is under way, or of all that are over."""
-    if process is None:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
-    with suppress(psutil.NoSuchProcess):
-        times = psutil.Process(process.pid).cpu_times()
-        return times.user + times.system
-    return 0.0
 
 
 def progress(path):

@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,9 +21,9 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def explorer(tmp_path):
-    """The command as a user starts it, with a browser that ends after it."""
+    """The command as a user starts it, with a browser that stays open until the test is over."""
     browser = tmp_path / "browser"
-    browser.write_text('#!/bin/sh\necho "$@" > "$0.given"\nexec sleep 600\n')
+    browser.write_text('#!/bin/sh\necho $$ > "$0.pid"\necho "$@" > "$0.given"\nexec sleep 600\n')
     browser.chmod(0o755)
     environment = {**os.environ, "BROWSER": f"{browser} %s", "DISPLAY": ":99"}
     command = [sys.executable, "-m", "reluflow", "explore"]
@@ -30,6 +32,10 @@ def explorer(tmp_path):
         address = next(filter(None, found))
         yield process, *address.groups(), Path(f"{browser}.given")
         process.terminate()
+    opened = Path(f"{browser}.pid")
+    if opened.exists():
+        with suppress(ProcessLookupError):
+            os.kill(int(opened.read_text()), signal.SIGTERM)
 
 
 def tried(*ports):

@@ -131,6 +131,20 @@ def test_a_damaged_entry_is_as_good_as_none(tmp_path, damage):
     assert kept.load(("float64", 1)) == "again"
 
 
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_as_good_as_none(tmp_path, kind):
+    """A pipe would be waited for, and a device never ends."""
+    kept = Entries(tmp_path, "kernel", "stamp")
+    path = kept.path("int64")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    assert kept.load("int64") is None
+
+
 def test_entries_of_other_sources_and_other_signatures_are_not_used(tmp_path):
     kept = Entries(tmp_path, "kernel", "stamp")
     kept.save("int64", 1)
@@ -159,6 +173,46 @@ def test_an_entry_whose_pickle_cannot_be_read_is_replaced(package):
     path.write_bytes(head + hashlib.sha256(b"nonsense").digest() + b"nonsense")
     assert start(package)[:3] == (7.0, 0, 1)
     assert path.read_bytes()[-8:] != b"nonsense"
+
+
+def test_want_of_memory_costs_no_entry(package):
+    start(package)
+    (path,) = entries(package)
+    script = """
+import pickle
+def fail(body):
+    raise MemoryError
+from reluflow.kernels import freshness
+freshness.pickle = type("", (), {"loads": fail})
+try:
+    exec(SCRIPT)
+except MemoryError:
+    print("no memory")
+"""
+    command = [sys.executable, "-c", script.replace("SCRIPT", repr(SCRIPT)), str(package.parent)]
+    done = subprocess.run([*command, "3"], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "no memory\n", done.stderr
+    assert path.exists()
+    assert start(package)[:3] == (7.0, 1, 0)
+
+
+def test_products_of_matrices_find_their_library_before_they_run(package):
+    """numba looks for it in compiled code, where a failure ends or hangs the process."""
+    script = """
+import sys
+class Full:
+    def find_spec(self, name, *_):
+        if name == "scipy.linalg.cython_lapack":
+            raise ImportError("cython_lapack.so: failed to map segment from shared object")
+sys.meta_path.insert(0, Full())
+try:
+    exec(SCRIPT)
+except MemoryError as error:
+    print(error)
+"""
+    command = [sys.executable, "-c", script.replace("SCRIPT", repr(SCRIPT)), str(package.parent)]
+    done = subprocess.run([*command, "3"], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "cython_lapack.so: failed to map segment from shared object\n"
 
 
 def test_entries_of_numba_itself_are_left_and_not_used(package):

@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import time
+import tracemalloc
 
 import pytest
 
@@ -64,6 +65,20 @@ def test_records_come_back_as_they_were(tmp_path):
         assert pack.body(tmp_path / "p", span.offset, span.length) == each.body
     with pytest.raises(FileError, match="damaged at byte 1: its checksum"):
         pack.body(tmp_path / "p", 1, spans[0].length)
+
+
+@pytest.mark.parametrize("window", [1, 100, 1000, 2000, 2**22])
+def test_a_file_is_scanned_like_its_bytes(tmp_path, monkeypatch, window):
+    """Whatever is held at a time, of sound, cut and damaged packs."""
+    monkeypatch.setattr(pack, "WINDOW_BYTES", window)
+    records = [record(item(x)) for x in range(6)]
+    content, path = b"".join(records), tmp_path / "p"
+    flipped = bytearray(content)
+    flipped[len(records[0]) + 50] ^= 1
+    flipped[-50] ^= 1
+    for raw in (b"", content, content[:-1], content[7:], bytes(flipped), b"noise" * 300):
+        path.write_bytes(raw)
+        assert list(pack.scan_file(path)) == list(scan(raw))
 
 
 def test_every_flipped_bit_costs_its_own_record_and_no_other():
@@ -241,3 +256,37 @@ def test_an_index_is_rebuilt_at_two_thousand_points_a_second(tmp_path, monkeypat
     assert list(store.rows()) == before
     print(f"{rate:.0f} points a second")
     assert rate > 2000
+
+
+def test_an_index_is_rebuilt_without_holding_a_pack(tmp_path):
+    """A pack may have 64 MB, which its rows as Python objects would take three times again."""
+    store = Store(tmp_path)
+    store.put(Point("train", {"x": 0}, seed=0), {"log_loss": 0.0})
+    (path,) = (tmp_path / "packs").iterdir()
+    (span,) = scan(path.read_bytes())
+    rows = [{**span.row, "id": f"{k:032x}", "seed": k} for k in range(40_000)]
+    path.write_bytes(b"".join(pack._sealed(row, b"") for row in rows))
+    tracemalloc.start()
+    assert store.refresh() == []
+    used = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert used < path.stat().st_size
+    assert store.summary() == {"done": 40_000}
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_pack_is_refused_at_once(tmp_path, kind):
+    """A pipe would be waited for, and a device never ends."""
+    Store(tmp_path).put(Point("train", {"x": 0}, seed=0), {"log_loss": 0.0})
+    (path,) = (tmp_path / "packs").iterdir()
+    path.unlink()
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
+    with pytest.raises(FileError, match=r"not an ordinary file\. Move it elsewhere"):
+        Store(tmp_path).refresh()
+    with pytest.raises(FileError, match=r"not an ordinary file\. Move it elsewhere"):
+        pack.body(path, 0, 10)

@@ -174,6 +174,7 @@ def test_infinite_steps_pass_and_nan_does_not():
             '[sweep.random]\ncount = 1\n"engine.lr" = { log_uniform = [0, 1] }',
             "it must be above 0",
         ),
+        ("[other]\nseed = 2", r"`\$\.sweep` is missing[^?]*$"),
         ("[swep]\nrepeats = 2", r"`\$\.sweep` is missing.*Did you mean 'swep'"),
         ("sweep = ", "this is not TOML"),
     ],

@@ -23,6 +23,20 @@ from reluflow.sweeps.summary import summarise
 from reluflow.sweeps.tasks import train
 from sweeps.helpers import SWEEP, contents
 
+LIMITED = """
+import resource, signal, sys
+from reluflow.sweeps.lock import exclusive
+from reluflow.errors import FileError
+from pathlib import Path
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with exclusive(Path(sys.argv[1])):
+    try:
+        with exclusive(Path(sys.argv[1])):
+            pass
+    except FileError as error:
+        print(error)
+"""
 VALUES = {"text": "a", "flag": True, "count": 3, "x": float("nan"), "y": np.float64(1 / 3)}
 
 
@@ -512,3 +526,11 @@ def test_a_store_is_read_while_it_is_written(tmp_path):
         assert len(list(store.rows())) == 5
     with opened(tmp_path / "index.sqlite", check=True) as index:
         assert index.status(point(50).id) == "done"
+
+
+def test_the_lock_holds_on_a_full_disk(tmp_path):
+    """Only the name of its holder needs space."""
+    command = [sys.executable, "-c", LIMITED, tmp_path / "lock"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "is in use by another program" in done.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Entry point of ``reluflow``; loads the commands only now."""
@@ -11,3 +13,11 @@ def main() -> None:
         app()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+    except OSError as error:  # what is printed outside of commands, such as help
+        from reluflow.cli.guard import echo, outcome
+
+        if "--debug" in sys.argv:
+            raise
+        message, code = outcome(error)
+        echo(message, err=True)
+        raise SystemExit(code) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import warnings
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from reluflow.errors import ReluflowError, ReluflowWarning
 from reluflow.wording import cut, printable
 
 P = ParamSpec("P")
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
@@ -53,6 +55,9 @@ def outcome(error: BaseException) -> tuple[str, int]:
         return f"error: {error}", 2
     if isinstance(error, MemoryError):
         return f"error: out of memory ({error}). Reduce the sizes.", 2
+    if isinstance(error, OSError) and error.errno in _FULL:
+        place = "" if error.filename is None else f" to {error.filename}"
+        return f"error: cannot write{place} ({error.strerror}). Free space and run again.", 2
     return (
         f"error: unexpected {type(error).__name__}: {error}. This is a defect of reluflow; "
         "run again with --debug and report the traceback.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from reluflow.cli.guard import Debug, guarded
 from reluflow.cli.plain import answer
 from reluflow.cli.run import check_writable
 from reluflow.errors import InputError
+from reluflow.wording import is_terminal
 
 
 @guarded
@@ -65,7 +65,7 @@ def reproduce(
         cluster=cluster,
         retry_failed=retry_failed,
         fresh=fresh,
-        progress=sys.stderr.isatty(),
+        progress=is_terminal(),
         options={"descent": True} if descent else {},
     )
     console, made = Console(), outcome.reproduction

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +14,7 @@ from reluflow.cli.common import Fresh, Json
 from reluflow.cli.guard import Debug, echo, guarded
 from reluflow.cli.plain import answer, run_of
 from reluflow.errors import FileError
+from reluflow.wording import is_terminal
 from reluflow.writing import remove_orphans
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def run(
             wanted,
             earlier=earlier,
             checkpoint_s=checkpoint,
-            progress=sys.stderr.isatty(),
+            progress=is_terminal(),
         )
     except KeyboardInterrupt:
         saved = resumable.interrupted(resumable.found(target, wanted, lambda text: None))

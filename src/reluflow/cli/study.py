@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from reluflow.cli.guard import Debug, guarded
 from reluflow.cli.plain import answer, run_of
 from reluflow.cli.run import check_writable
 from reluflow.errors import InputError
+from reluflow.wording import is_terminal
 
 if TYPE_CHECKING:
     from reluflow.studies.page import Page
@@ -59,7 +59,7 @@ def study(
         plan,
         folder,
         fresh=fresh,
-        progress=sys.stderr.isatty(),
+        progress=is_terminal(),
         say=lambda text: talk.print(line((text, "dim"))),
     )
     path = folder / "report.html"

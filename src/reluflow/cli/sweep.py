@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,6 +24,7 @@ from reluflow.cli.common import (
 from reluflow.cli.guard import Debug, echo, guarded
 from reluflow.cli.plain import answer
 from reluflow.errors import InputError
+from reluflow.wording import is_terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -93,7 +93,7 @@ def sweep(
             certificates=certificates(tls_ca, tls_cert, tls_key),
             retry_failed=retry_failed,
             fresh=fresh,
-            progress=sys.stderr.isatty(),
+            progress=is_terminal(),
         )
     except Interrupted as error:
         echo(error, err=True)

@@ -86,7 +86,7 @@ def from_csv(path: str | PathLike[str], *, label: str | int, bias: bool = False)
         raise InputError(f"`label` is {shown(label)}. Pass the name or the index of a column.")
     source = printable(path)
     with (
-        reading.opened(path, SIZE_LIMIT_BYTES, "Drop lines or columns.") as stream,
+        reading.opened(path, SIZE_LIMIT_BYTES, "Pass a CSV file, or a part of it.") as stream,
         closing(_rows(stream, source)) as rows,
     ):
         X, y = _read(rows, label, source)

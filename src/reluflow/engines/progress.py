@@ -6,11 +6,12 @@ when a bar appears. Kernels that are compiled, once, are counted in a bar of the
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+from reluflow.wording import is_terminal
 
 DELAY_S = 2.0
 COMPILING = "compiling kernels, once"
@@ -21,7 +22,7 @@ _outer = 0  # bars around the work of now, and one in a process that works for a
 
 def is_shown(progress: bool | None) -> bool:
     """Whether to draw: as told; if nothing was said, on a terminal, but not inside another bar."""
-    return sys.stderr.isatty() and _outer == 0 if progress is None else progress
+    return is_terminal() and _outer == 0 if progress is None else progress
 
 
 def silence() -> None:

@@ -30,9 +30,12 @@ from typing import Any
 from numba import __version__ as numba_version
 from numba.core import caching, config, dispatcher
 
+from reluflow import reading
 from reluflow.errors import ReluflowWarning
 
+LIMIT_BYTES = 2**28  # a hundred times the largest
 _HEX = 16  # digits of a digest in the name of a file; the signature itself is in the file
+_NO_MEMORY = ("failed to map segment", "annot allocate memory")  # as the loader says it
 _guarded: dict[Path, str] = {}
 
 
@@ -65,7 +68,7 @@ class Entries:
         """What was saved for a signature; None if there is nothing, or nothing that is whole."""
         path = self.path(key)
         try:
-            raw = path.read_bytes()
+            raw = reading.read(path, LIMIT_BYTES, "Remove it.")
         except OSError:
             return None
         start = len(self._header) + hashlib.sha256().digest_size
@@ -145,8 +148,11 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function; None, and its file removed, if that is of no use."""
+        _find_linear_algebra()
         try:
             return super().load_overload(sig, target_context)
+        except MemoryError:  # says nothing about the file
+            raise
         # what a foreign or half understood pickle raises can be anything; it means the same
         except Exception:
             self._cache_file.forget(self._index_key(sig, target_context.codegen()))
@@ -159,6 +165,21 @@ class KernelCache(caching.FunctionCache):  # type: ignore[misc]
         except OSError as error:
             self.disable()
             _warn(f"{self._cache_path} cannot be written ({error.strerror or error})")
+
+
+@lru_cache(maxsize=1)
+def _find_linear_algebra() -> None:
+    """Import what compiled code looks up in SciPy at its first product of matrices.
+
+    Where that fails, for want of memory, numba ends the process, or lets it wait for ever.
+    """
+    try:
+        import scipy.linalg.cython_blas
+        import scipy.linalg.cython_lapack  # noqa: F401
+    except ImportError as error:
+        if any(sign in str(error) for sign in _NO_MEMORY):
+            raise MemoryError(str(error)) from None
+        raise
 
 
 def _cache_of(py_func: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from reluflow.errors import FileError
@@ -36,8 +36,9 @@ def exclusive(path: Path) -> Iterator[None]:
             raise FileError(
                 f"cannot lock {path} ({error.strerror}). Use a folder on a disk that has locks."
             ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+        with suppress(OSError):  # a full disk: the lock holds, only its holder's name is missing
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
         yield
     finally:
         os.close(handle)

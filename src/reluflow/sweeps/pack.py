@@ -15,17 +15,20 @@ import os
 import struct
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from reluflow import files
+from reluflow import files, reading
 from reluflow.errors import FileError
 from reluflow.sweeps.outcome import Encoded
 from reluflow.sweeps.point import canonical
 
 BODY_LIMIT = 2**16  # larger results have a file of their own
 PACK_BYTES = 2**26  # a thousand of the largest
+LIMIT_BYTES = 2**28  # nothing that large was written here
+WINDOW_BYTES = 2**21
 FLUSH_S = 1.0
 WITHDRAWN = "withdrawn"
 _MARK = b"\x93reluflow point\n"
@@ -83,12 +86,34 @@ def scan(content: bytes) -> Iterator[Span]:
         offset += found.length
 
 
+def opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    """A pack to be read: an ordinary file, not a pipe that waits or a device that never ends."""
+    return reading.opened(path, LIMIT_BYTES, "Move it elsewhere.")
+
+
+def scan_file(path: Path) -> Iterator[Span]:
+    """The same from a file, of which little is held at a time unless it is damaged."""
+    offset, size = 0, WINDOW_BYTES
+    with opened(path) as stream:
+        while content := stream.read(size):
+            is_last, done = size < 0 or len(content) < size, 0
+            for span in scan(content):
+                if span.row is None and not is_last:  # cut off by the window, or damaged
+                    break
+                yield Span(offset + span.offset, span.length, span.row)
+                done = span.offset + span.length
+            offset, size = offset + done, WINDOW_BYTES if done else -1
+            stream.seek(offset)
+
+
 def body(path: Path, offset: int, length: int) -> bytes:
     """The run file inside a record, checked; raises `FileError` if anything is wrong with it."""
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             stream.seek(offset)
             content = stream.read(length)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
     found = _parsed(content, 0)

@@ -39,6 +39,7 @@ from reluflow.sweeps.point import SEED_BITS, Point, seeded
 from reluflow.wording import cut, printable
 
 LIMIT = 10_000_000
+_OF_RUNS = ("data", "network", "engine", "loss", "name", "seed")  # no typos of "sweep"
 _FIELDS = ("seed", "repeats", "limits", "grid", "list", "random")
 
 
@@ -184,7 +185,7 @@ def _length(design: Design) -> int:
 def _sweep_table(raw: Mapping[str, Any]) -> Mapping[str, Any]:
     table = raw.get("sweep")
     if not isinstance(table, Mapping):
-        typos = nearest("sweep", [key for key in raw if key != "sweep"])
+        typos = nearest("sweep", [key for key in raw if key not in _OF_RUNS])
         raise InputError(
             "`$.sweep` is missing. Add a table [sweep] with a grid, a list or random draws, or "
             f"train this file once with `reluflow run`.{typos}"

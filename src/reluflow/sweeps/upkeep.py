@@ -138,24 +138,42 @@ def _read_pack(root: Path, name: str, index: Index) -> list[Path]:
     """
     interrupts.check()
     path, known = root / "packs" / name, index.packs().get(name)
-    content = _bytes(path)
-    spans = list(pack.scan(content))
-    whole = [span for span in spans if span.row is not None]
-    harmed = [span for span in spans if span.row is None]
+    harmed, end = _put_records(root, name, index)
+    content = _bytes(path) if harmed else b""
     aside = [
-        _cut_out(root, name, span.offset, content[span.offset : span.offset + span.length])
-        for span in harmed
-        if span.offset < (known or (0, 0))[0] or span is not spans[-1]
+        _cut_out(root, name, start, content[start:stop])
+        for start, stop in harmed
+        if start < (known or (0, 0))[0] or stop != end
     ]
     if harmed:
-        kept = b"".join(content[span.offset : span.offset + span.length] for span in whole)
+        starts, stops = [0, *(stop for _, stop in harmed)], [*(start for start, _ in harmed), end]
+        kept = b"".join(content[i:j] for i, j in zip(starts, stops, strict=True))
         files.write_bytes(path, kept)
-        whole = list(pack.scan(kept))
-    index.remove_pack(name)
-    for span in whole:
-        _put_span(root, name, span, index)
+        _put_records(root, name, index)
     index.put_pack(name, stamp(path))
     return aside
+
+
+def _put_records(root: Path, name: str, index: Index) -> tuple[list[tuple[int, int]], int]:
+    """Replace the rows of a pack by those of its records, held one at a time.
+
+    Returns where damaged records begin and end, and where the last record ends.
+    """
+    index.remove_pack(name)
+    harmed, end = [], 0
+    path = root / "packs" / name
+    try:
+        for span in pack.scan_file(path):
+            end = span.offset + span.length
+            if span.row is None:
+                harmed.append((span.offset, end))
+            else:
+                _put_span(root, name, span, index)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
+    return harmed, end
 
 
 def _put_span(root: Path, name: str, span: pack.Span, index: Index) -> None:
@@ -178,10 +196,8 @@ def _put_span(root: Path, name: str, span: pack.Span, index: Index) -> None:
 
 
 def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read {path} ({error.strerror}). Check the folder.") from None
+    with pack.opened(path) as stream:
+        return stream.read()
 
 
 def _cut_out(root: Path, name: str, offset: int, content: bytes) -> Path:
