@@ -20,6 +20,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
 
+from reluflow.kernels.entered import watched
 from reluflow.kernels.haste import haste
 
 # numba's functions that count references, and by how much they change a count
@@ -141,6 +142,12 @@ class _Whole(_Library):
         self._linking_libraries: list[Any] = []
         super().finalize()
 
+    def serialize_using_object_code(self) -> Any:
+        """Machine code alone: other kernels are linked with the part, and loading is quicker."""
+        self._ensure_finalized()
+        nothing = binding.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        return self.name, "object", (self._get_compiled_object(), nothing.as_bitcode())
+
     def _finalize_specific(self) -> None:
         super()._finalize_specific()
         for variable in self._final_module.global_variables:
@@ -203,7 +210,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
         return lambda given: kernel(given, **options)
     whole = numba.njit(cache=True, nogil=True, pipeline_class=_Wholes, **options)(function)
     if whole is function:  # numba is switched off
-        return function
+        return watched(function)
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     part = numba.njit(nogil=True, pipeline_class=_Parts, **bare, **options)(function)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload
