@@ -142,12 +142,6 @@ class _Whole(_Library):
         self._linking_libraries: list[Any] = []
         super().finalize()
 
-    def serialize_using_object_code(self) -> Any:
-        """Machine code alone: other kernels are linked with the part, and loading is quicker."""
-        self._ensure_finalized()
-        nothing = binding.parse_assembly(str(self._codegen._create_empty_module(self.name)))
-        return self.name, "object", (self._get_compiled_object(), nothing.as_bitcode())
-
     def _finalize_specific(self) -> None:
         super()._finalize_specific()
         for variable in self._final_module.global_variables:
