@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+USEFUL = 6  # workers: the longest kernel is a third of the work
 LOOK_S = 0.2  # between two looks for a signal
 
 
 @guarded
 def warm_up(
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes at once; as many as cores if not given.")
+        int | None,
+        typer.Option(min=1, help="Processes at once; if not given, one a core and at most six."),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
@@ -37,7 +39,7 @@ def warm_up(
     from reluflow.engines.progress import COMPILING, bar
 
     began = time.perf_counter()
-    most = workers or os.cpu_count() or 1
+    most = workers or min(os.cpu_count() or 1, USEFUL)
     with (
         processes(1, engines.switch_off) as looker,
         processes(most) as pool,
