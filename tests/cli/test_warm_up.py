@@ -4,9 +4,9 @@ import json
 import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import psutil
@@ -17,41 +17,33 @@ from reluflow.cli import warm_up as command
 from reluflow.cli.app import app
 from reluflow.engines import progress, warm_up
 
+NAMES = ["longest", "long", "short"]
+
 
 @pytest.fixture
-def kinds(monkeypatch):
-    """Stand-ins for the problems, in threads; what was run, in order."""
-    ran, free = [], threading.Event()
-
-    def square():
-        ran.append("square loss")
-        free.set()
-
-    def descent():
-        free.wait(5.0)  # both begin before either ends
-        ran.append("descent")
-
-    monkeypatch.setattr(warm_up, "FIRST", {"square loss": square, "descent": descent})
-    later = {name: lambda name=name: ran.append(name) for name in warm_up.THEN}
-    monkeypatch.setattr(warm_up, "THEN", later)
-    monkeypatch.setattr(command, "processes", ThreadPoolExecutor)
-    monkeypatch.setattr(progress, "_draw", Mock)
-    return ran
+def kernels(monkeypatch):
+    """Stand-ins for kernels, compiled in threads, and what was compiled, in order."""
+    ran = []
+    found = [
+        SimpleNamespace(module="kernels", name=name, compile=lambda name=name: ran.append(name))
+        for name in NAMES
+    ]
+    monkeypatch.setattr(warm_up, "entered", lambda: found)
+    monkeypatch.setattr(warm_up, "get_ready", Mock())
+    monkeypatch.setattr(command, "processes", lambda count, prepare=None: ThreadPoolExecutor(count))
+    monkeypatch.setattr(progress, "_draw", Mock())
+    return found, ran
 
 
-def test_kinds_that_share_kernels_wait_for_those_that_bring_them(kinds):
-    result = CliRunner().invoke(app, ["warm-up", "--workers", "2"])
+def test_the_longest_comes_first(kernels):
+    result = CliRunner().invoke(app, ["warm-up", "--workers", "1"])
     assert result.exit_code == 0, result.output
     assert "kernels are compiled" in result.output
-    assert kinds[0] == "square loss"
-    assert set(kinds) == {"square loss", "descent", "tiny starts", "classification losses"}
+    assert kernels[1] == NAMES
 
 
-def test_a_kind_that_cannot_be_compiled_is_an_error(kinds, monkeypatch):
-    def fails():
-        raise RuntimeError("no compiler")
-
-    monkeypatch.setitem(warm_up.THEN, "tiny starts", fails)
+def test_a_kernel_that_cannot_be_compiled_is_an_error(kernels):
+    kernels[0][1].compile = Mock(side_effect=RuntimeError("no compiler"))
     result = CliRunner().invoke(app, ["warm-up", "--workers", "2"])
     assert result.exit_code != 0
     assert "kernels are compiled" not in result.output
@@ -59,10 +51,13 @@ def test_a_kind_that_cannot_be_compiled_is_an_error(kinds, monkeypatch):
 
 ENDLESS = """
 import signal, sys, time
+from functools import partial
+from types import SimpleNamespace
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from reluflow.cli import main
 from reluflow.engines import warm_up
-warm_up.FIRST, warm_up.THEN, warm_up.warm_up = {600.0: None, 601.0: None}, {}, time.sleep
+endless = SimpleNamespace(module="kernels", name="endless", compile=partial(time.sleep, 600.0))
+warm_up.entered, warm_up.get_ready = partial(list, [endless] * 2), partial(time.sleep, 0.0)
 sys.argv = ["reluflow", "warm-up", "--workers", "2"]
 main()
 """
@@ -72,7 +67,8 @@ main()
 def test_a_signal_ends_it_with_its_workers(number):
     process = subprocess.Popen([sys.executable, "-c", ENDLESS], stderr=subprocess.PIPE, text=True)
     try:
-        while len(workers := psutil.Process(process.pid).children()) < 2:
+        # one looks, two compile, one is Python's own
+        while len(workers := psutil.Process(process.pid).children()) < 4:
             assert process.poll() is None
             time.sleep(0.05)
         process.send_signal(number)
@@ -85,10 +81,10 @@ def test_a_signal_ends_it_with_its_workers(number):
     assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
-def test_it_answers_with_plain_data(kinds):
+def test_it_answers_with_plain_data(kernels):
     result = CliRunner().invoke(app, ["warm-up", "--workers", "2", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert set(found["compiled"]) == set(kinds)
+    assert found["compiled"] == [f"kernels.{name}" for name in NAMES]
     assert found["workers"] == 2
     assert found["seconds"] >= 0.0

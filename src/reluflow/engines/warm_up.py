@@ -1,11 +1,14 @@
-"""Compile what the engines need ahead of their first use: problems of no size, one a kind.
+"""Compile what the engines need ahead of their first use: what problems of no size call.
 
-`FIRST` do not share kernels; `THEN` call those of the flow, and each some of its own.
+They are run where numba is switched off; that takes a second and shows which kernels Python enters,
+with which types (`kernels.entered`). Any process can then compile any of these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +16,9 @@ from reluflow.dataset import Dataset
 from reluflow.engines import descend, flow
 from reluflow.losses import Exponential, Logistic, Loss
 from reluflow.network import Network
+
+if TYPE_CHECKING:
+    from reluflow.kernels.entered import Entry
 
 
 def _points(classes: bool = False) -> Dataset:
@@ -65,13 +71,27 @@ def descent() -> None:
 
 
 _LOSSES: tuple[Loss, ...] = (Exponential(), Logistic())
-FIRST: dict[str, Callable[[], None]] = {"square loss": square, "descent": descent}
-THEN: dict[str, Callable[[], None]] = {
-    "tiny starts": plateaus,
-    "classification losses": classification,
-}
 
 
-def warm_up(name: str) -> None:
-    """Compile one kind, in a process of its own perhaps."""
-    (FIRST | THEN)[name]()
+def switch_off() -> None:
+    """Let kernels of this process be ordinary functions: before any is imported."""
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+
+
+def entered() -> list[Entry]:
+    """Return the kernels that Python enters, the longest to compile first; see `switch_off`."""
+    from reluflow.kernels import entered as seen
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # overflow, which compiled code leaves out
+        for kind in KINDS:
+            kind()
+    return seen.entered()
+
+
+def get_ready() -> None:
+    """Load what every compilation needs."""
+    from reluflow.kernels.flow import wanted  # noqa: F401
+
+
+KINDS = (square, plateaus, classification, descent)

@@ -10,7 +10,6 @@ entered is linked from and optimised with, once.
 
 from __future__ import annotations
 
-import gc
 import sys
 from functools import cache
 from typing import Any
@@ -20,26 +19,16 @@ from llvmlite import binding, ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
-from numba.core.targetconfig import TargetConfig
 
-# the collector of garbage, at its usual pace, takes a fifth of the time to compile
-SELDOM = (20_000, 50, 100)
+from reluflow.kernels.entered import watched
+from reluflow.kernels.haste import haste
+
 # numba's functions that count references, and by how much they change a count
 COUNTS = {"NRT_incref": 1, "NRT_decref": -1}
 
 
 def _no_wrapper(*given: Any, **options: Any) -> None:
     """Nothing: no C code calls a kernel."""
-
-
-def _equal_flags(mine: Any, other: Any) -> Any:
-    """Whether two sets of flags are equal; numba asks a hundred thousand times.
-
-    It compares all values with their defaults filled in, where nearly always the same are set.
-    """
-    if not isinstance(other, TargetConfig):
-        return NotImplemented
-    return mine._values == other._values or mine.values() == other.values()
 
 
 @cache
@@ -77,7 +66,37 @@ class _Unset:
         """Nothing to do."""
 
 
-class _Part(JITCodeLibrary):  # type: ignore[misc]
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """Code that LLVM keeps small: no loop is unrolled.
+
+    Copies of loops were a third of the time of LLVM. It may still make vectors of them, and several
+    sums of one where a kernel allows it: these decide the last bits.
+    """
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Shorten the functions of a module, each for itself, before they meet."""
+        module.data_layout = self._codegen._data_layout
+        builder = self._builder(1)
+        passes = builder.getFunctionPassManager()
+        passes.add_refprune_pass()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        """Optimise as a whole."""
+        builder = self._builder(3)
+        passes = builder.getModulePassManager()
+        passes.add_refprune_pass()
+        passes.run(self._final_module, builder)
+
+    def _builder(self, level: int) -> Any:
+        options = binding.create_pipeline_tuning_options(speed_level=level)
+        options.loop_unrolling = options.slp_vectorization = False
+        return binding.create_pass_builder(self._codegen._tm, options)
+
+
+class _Part(_Library):
     """Code to be linked, neither optimised as a whole nor turned into machine code."""
 
     _linked: Any = None
@@ -107,7 +126,7 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
         return self._linked
 
 
-class _Whole(JITCodeLibrary):  # type: ignore[misc]
+class _Whole(_Library):
     """Machine code with all its parts; their environments are set here, where their code is."""
 
     def finalize(self) -> None:
@@ -160,16 +179,13 @@ class _Wholes(Compiler):  # type: ignore[misc]
 
     def compile_extra(self, func: Any) -> Any:
         context = self.state.targetctx
-        codegen, thresholds, equal = context.codegen(), gc.get_threshold(), TargetConfig.__eq__
+        codegen = context.codegen()
         # of these objects, in place of that of their classes
         codegen._library_class, context.create_cfunc_wrapper = _Part, _no_wrapper
-        gc.set_threshold(*SELDOM)
-        TargetConfig.__eq__ = _equal_flags
         try:
-            return super().compile_extra(func)
+            with haste():
+                return super().compile_extra(func)
         finally:
-            TargetConfig.__eq__ = equal
-            gc.set_threshold(*thresholds)
             del codegen._library_class, context.create_cfunc_wrapper
 
     def define_pipelines(self) -> Any:
@@ -188,7 +204,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
         return lambda given: kernel(given, **options)
     whole = numba.njit(cache=True, nogil=True, pipeline_class=_Wholes, **options)(function)
     if whole is function:  # numba is switched off
-        return function
+        return watched(function)
     bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     part = numba.njit(nogil=True, pipeline_class=_Parts, **bare, **options)(function)
     whole.get_call_template, whole.get_overload = part.get_call_template, part.get_overload

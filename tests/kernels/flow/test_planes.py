@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 
 from kernels.flow.scene import planes_at, planes_with
 from numerics.reference import box_by_enumeration
+from reluflow.kernels.flow.hover import HOVER, LOOKS, hover
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 from reluflow.kernels.flow.planes import (
     CROSSROADS,
-    HOVER,
-    LOOKS,
     PLAIN,
     TIE,
     decide,
-    hover,
     independent,
     inverse_gram,
     is_alive,

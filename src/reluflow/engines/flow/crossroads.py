@@ -32,6 +32,7 @@ from reluflow.engines.flow.cells import corners, least_element, sectors
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import Modes
 from reluflow.kernels.flow import planes as kernel
+from reluflow.kernels.flow.hover import hover
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 # directions and distances of this relative size are zero: rounding of products
@@ -145,9 +146,7 @@ class Crossroads:
         low, high = self.a * self.low[on], self.a * self.high[on]
         unit = 1.0 / (abs(self.a) * self._noise())
         base = self.a * self._across(on, self._base(row, on))
-        for place in kernel.hover(
-            start / np.linalg.norm(start), unit * base, unit * low, unit * high, U
-        ):
+        for place in hover(start / np.linalg.norm(start), unit * base, unit * low, unit * high, U):
             way = self._follow(row, on, place)
             if self._leaves(way, on):
                 return way._replace(unique=False)

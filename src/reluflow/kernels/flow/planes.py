@@ -325,30 +325,3 @@ def land(w: Array, on: NDArray[Any], planes: Planes) -> None:
                 w[r] -= part * planes.U[held[p], r]
     if np.abs(w).max() <= 1e-14 * before:
         w[:] = 0.0
-
-
-# steps between the places of descent that are looked at, and how many; odd: it may have cycles
-HOVER, LOOKS = 307, 5
-
-
-@kernel
-def hover(start: Array, base: Array, low: Array, high: Array, U: Array) -> Array:
-    """Places (LOOKS, d) that descent with steps of one visits, from ``start``.
-
-    It moves by ``base`` and by ``high`` of the planes ``U`` it is above, ``low`` of the others.
-    """
-    w, step = start.copy(), np.empty(len(start))
-    places = np.empty((LOOKS, len(start)))
-    for k in range(LOOKS):
-        for _ in range(HOVER):
-            _copy(base, step)
-            for p in range(len(U)):
-                z = 0.0
-                for q in range(len(w)):
-                    z += U[p, q] * w[q]
-                f = high[p] if z > 0.0 else low[p]
-                for q in range(len(w)):
-                    step[q] += f * U[p, q]
-            w += step
-        _copy(w, places[k])
-    return places
