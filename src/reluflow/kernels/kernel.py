@@ -16,6 +16,7 @@ from typing import Any
 
 import numba
 from llvmlite import binding, ir
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.environment import lookup_environment
@@ -25,6 +26,8 @@ from reluflow.kernels.haste import haste
 
 # numba's functions that count references, and by how much they change a count
 COUNTS = {"NRT_incref": 1, "NRT_decref": -1}
+# whether passes can be chosen as below; before numba 0.62 its own do
+TUNED = not hasattr(binding, "create_pass_manager_builder")
 
 
 def _no_wrapper(*given: Any, **options: Any) -> None:
@@ -75,6 +78,9 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
     def _optimize_functions(self, module: Any) -> None:
         """Shorten the functions of a module, each for itself, before they meet."""
+        if not TUNED:
+            super()._optimize_functions(module)
+            return
         module.data_layout = self._codegen._data_layout
         builder = self._builder(1)
         passes = builder.getFunctionPassManager()
@@ -85,6 +91,9 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
     def _optimize_final_module(self) -> None:
         """Optimise as a whole."""
+        if not TUNED:
+            super()._optimize_final_module()
+            return
         builder = self._builder(3)
         passes = builder.getModulePassManager()
         passes.add_refprune_pass()
@@ -92,7 +101,9 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
     def _builder(self, level: int) -> Any:
         options = binding.create_pipeline_tuning_options(speed_level=level)
-        options.loop_unrolling = options.slp_vectorization = False
+        options.loop_unrolling = False
+        options.loop_vectorization = bool(config.LOOP_VECTORIZE)
+        options.slp_vectorization = bool(config.SLP_VECTORIZE)
         return binding.create_pass_builder(self._codegen._tm, options)
 
 
