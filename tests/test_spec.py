@@ -94,7 +94,7 @@ def test_messages_name_the_file(tmp_path):
     ("body", "message"),
     [
         (b"\xff\xfe", "is not text"),
-        (b"\xef\xbb\xbfseed = 1", "is not TOML"),
+        (b"\xef\xbb\xbfseed = 1", "data` is missing"),
     ],
 )
 def test_files_that_are_no_specification(body, message, tmp_path):

@@ -31,6 +31,7 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.tolerances import DROWNED, ON_PLANE
+from reluflow.engines.flow.units import in_range
 from reluflow.kernels.compiling import Stopwatch
 from reluflow.trajectory import Status
 
@@ -84,8 +85,9 @@ class Flow:
         state, problem = self.state, self.problem
         z = np.abs(state.w @ problem.planes.U.T)
         on = (z <= ON_PLANE * state.sizes(problem.hidden)[:, None]).any(axis=1)
-        if on.any():
-            c = problem.forces(state.outputs(problem))
+        h = state.outputs(problem)
+        if on.any() and in_range(h):
+            c = problem.forces(h)
             for j in np.flatnonzero(on).tolist():
                 redirect(problem, state, c, j, self.log)
             self.log.date(lambda moments: (0.0 * moments, np.full(len(moments), -np.inf)))
@@ -96,8 +98,11 @@ class Flow:
         """Run to a stop or a limit; ``keep(state, log_loss)`` after each phase."""
         self.watch = Stopwatch()
         stagnation = Stagnation()
-        at = begin_at(self.problem, self.state)
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = begin_at(self.problem, self.state)
         keep(self.state, at.log_loss)
+        if not in_range(at.h):
+            return Ending(Status.FAILED, np.nan, "squares of outputs leave the range of floats")
         while True:
             tick(self.state.log_t, at.log_loss)
             # until a time that is asked for, what fades away is followed

@@ -17,7 +17,6 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
 from reluflow.engines.flow.replay import at_times
 from reluflow.engines.flow.state import start
-from reluflow.engines.flow.units import WIDEST
 from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.request import announce_flow
 from reluflow.errors import InputError
@@ -87,7 +86,7 @@ def flow(
     _check_network(data, net, train)
     problem = Problem(data, net, loss, train, decay)
     if earlier is None:
-        _check_start(problem)
+        _check_forces(problem)
     inside = Stops(problem.units.from_time(stops.t_end), stops.log_loss, seconds, events)
     announce_flow(
         problem.n, problem.d, net.width, is_square=problem.is_square, explicit=problem.is_crowd,
@@ -163,20 +162,14 @@ def _follow(
     return records.pack(run, ending, options)
 
 
-def _check_start(problem: Problem) -> None:
-    """Outputs whose squares leave the range of floats are refused.
-
-    With weight decay the clock of a classification loss is time, in which forces are floats, too.
-    """
+def _check_forces(problem: Problem) -> None:
+    """With weight decay the clock of a classification loss is time, in which forces are floats."""
+    if not problem.decay or problem.is_square:
+        return
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         h = start(problem).outputs(problem)
         c = problem.forces(h)
-    if not np.abs(h).max() <= 2.0**WIDEST:
-        raise InputError(
-            "the outputs at the start are so large that their squares leave the range of floats. "
-            "Scale the network."
-        )
-    if problem.decay and not problem.is_square and not (np.isfinite(c).all() and c.any()):
+    if not np.isfinite(c).all() or not c.any():
         raise InputError(
             f"the log-loss at the start is {problem.log_loss(h):.4g}, beyond the range of floats. "
             "With weight decay the flow needs ordinary losses: scale the network."

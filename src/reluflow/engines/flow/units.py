@@ -74,6 +74,11 @@ def natural_units(data: Dataset, net: Network, loss: Loss, hidden: bool) -> Unit
     return Units(length, label, (label - length) // 2, (label - length) // 2)
 
 
+def in_range(h: Array) -> bool:
+    """Whether outputs ``h`` (n,) can be squared."""
+    return bool(np.abs(h).max() <= 2.0**WIDEST)
+
+
 def _exponent(size: float, what: str, remedy: str) -> int:
     exponent = int(np.round(np.log2(size))) if size > 0.0 else -2000
     if abs(exponent) > WIDEST:
