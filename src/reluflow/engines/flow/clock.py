@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.tableau import Tableau, lagrange_matrix
 from reluflow.losses import Square, logsumexp
 from reluflow.quadrature import GAUSS_12, GAUSS_12_WEIGHTS
 
@@ -36,29 +36,29 @@ def log_slowness_at(problem: Problem, rows: Array) -> Array:
     return np.asarray(np.log(problem.n) - total)
 
 
-def log_elapsed(slowness: Array, step: float, tau: float = 1.0) -> float:
+def log_elapsed(method: Tableau, slowness: Array, step: float, tau: float = 1.0) -> float:
     r"""Logarithm of the time between the start of a step and its fraction ``tau``.
 
-    ``slowness`` holds :math:`\phi` at the start and at the Radau nodes. Late in training
-    :math:`\phi` rises by hundreds within a step and all time passes at its end, so panels shrink
-    geometrically towards ``tau``.
+    ``slowness`` holds :math:`\phi` at the start and at the nodes of the ``method``. Late in
+    training :math:`\phi` rises by hundreds within a step and all time passes at its end, so panels
+    shrink geometrically towards ``tau``.
     """
     if tau <= 0.0:
         return -np.inf
-    slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
+    slopes = np.abs(np.diff(slowness)) / np.diff(method.tables.nodes)
     depth = int(np.clip(np.ceil(np.log2(max(float(slopes.max()) * tau, 1.0))), 0, 60))
     at, weights = panels(depth)
-    matrix = _whole_panels(depth) if tau == 1.0 else _between(tau * at)
+    matrix = _whole_panels(method, depth) if tau == 1.0 else _between(method, tau * at)
     return logsumexp(matrix @ slowness + weights) + float(np.log(tau * step))
 
 
-def _between(shares: Array) -> Array:
-    return tableau.lagrange_matrix(tableau.START_RADAU, shares)
+def _between(method: Tableau, shares: Array) -> Array:
+    return lagrange_matrix(method.tables.nodes, shares)
 
 
 @cache
-def _whole_panels(depth: int) -> Array:
-    return _between(panels(depth)[0])
+def _whole_panels(method: Tableau, depth: int) -> Array:
+    return _between(method, panels(depth)[0])
 
 
 @cache
@@ -70,9 +70,9 @@ def panels(depth: int) -> tuple[Array, Array]:
     return at, np.log((widths[:, None] * GAUSS_12_WEIGHTS).ravel())
 
 
-def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
+def log_elapsed_at(method: Tableau, slowness: Array, step: float, shares: Array) -> Array:
     """The same for many fractions of a step."""
-    slopes = np.abs(np.diff(slowness)) / np.diff(tableau.START_RADAU)
+    slopes = np.abs(np.diff(slowness)) / np.diff(method.tables.nodes)
     depths = np.ceil(np.log2(np.maximum(float(slopes.max()) * shares, 1.0)))
     depths = np.clip(depths, 0, 60).astype(np.int64)
     passed = np.full(len(shares), -np.inf)
@@ -80,7 +80,7 @@ def log_elapsed_at(slowness: Array, step: float, shares: Array) -> Array:
         own = np.flatnonzero((depths == depth) & (shares > 0.0))
         at, weights = panels(depth)
         inside = shares[own, None] * at
-        phi = _between(inside.ravel()) @ slowness
+        phi = _between(method, inside.ravel()) @ slowness
         logs = phi.reshape(inside.shape) + weights
         top = logs.max(axis=1)
         passed[own] = top + np.log(np.exp(logs - top[:, None]).sum(axis=1)) + np.log(shares[own])

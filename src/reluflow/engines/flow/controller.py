@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import riders, tableau, tolerances
+from reluflow.engines.flow import riders, tolerances
 from reluflow.engines.flow import step as coupled
 from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
@@ -26,7 +26,8 @@ from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes, State
-from reluflow.engines.flow.step import ORDER, Attempt, Stretch
+from reluflow.engines.flow.step import Attempt, Stretch
+from reluflow.engines.flow.tableau import FOUR, SIX, lagrange_matrix
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, SLIDE, Limits
 from reluflow.kernels.flow.neuron import STILL
@@ -40,6 +41,16 @@ FIRST, GROWTH = 2.0, 12.0
 LONGEST = 20.0
 # so often a step is tried before the run fails
 TRIES = 400
+# the step by six stages is so many times as long, where accuracy limits it; `State.step` is always
+# that by four
+GAIN = 2.0
+# six stages cost half as much again a step and twice as much an event: worth it up to so many
+# events, and one more for so many neurons
+FEW, NEURONS_AN_EVENT = 8, 20
+# ... and so many points, where the equations are solved for all nodes together
+FEW_POINTS = 64
+# the trend of the error from one step to the next goes on, within this factor for the step
+TREND = 2.0
 
 
 class StepFailedError(ArithmeticError):
@@ -70,11 +81,13 @@ class Controller:
         self.agenda = Agenda()
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
         self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
+        self.method = FOUR
+        self.before: Stretch | None = None  # the last step, if its own error limited it
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
 
     def first_step(self) -> float:
         """The step to try at the start of a run."""
-        return float(FIRST * self.rtol ** (1.0 / ORDER) / self.problem.rate)
+        return float(FIRST * self.rtol ** (1.0 / FOUR.order) / self.problem.rate)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
@@ -97,7 +110,8 @@ class Controller:
         limits = self.limits(at)
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
-        wanted = at.state.step
+        method = self.method
+        wanted = at.state.step * (GAIN if method is SIX else 1.0)
         step = min(wanted, reach, limit)
         if step * at.most_noise > 0.5 * tolerances.NOISE * self.rtol:
             # rounding stays far below the tolerance
@@ -109,7 +123,7 @@ class Controller:
         patient = False  # all neurons walk, although the event of a large one lies inside
         sure = np.zeros(len(at.classes.face), dtype=bool)  # slides that a longer step saw end
         for _ in range(TRIES):
-            tried = coupled.attempt(at, step, self.rtol, longer, limits, sure, patient)
+            tried = coupled.attempt(at, step, self.rtol, method, longer, limits, sure, patient)
             longer = tried.stretch
             if tried.moved is None:
                 step = wanted = self._reject(tried, step)
@@ -167,7 +181,7 @@ class Controller:
     def _reject(self, tried: Attempt, step: float) -> float:
         self.counters.rejected += 1
         error = 1e9 if tried.stretch is None else tried.stretch.error
-        return float(step * max(0.15, SAFETY * error ** (-1.0 / ORDER)))
+        return float(step * max(0.15, SAFETY * error ** (-1.0 / self.method.order)))
 
     def _shorten(self, at: Start, tried: Attempt, limits: Limits) -> float | None:
         """The size of a shorter step, if this one passes over something that matters."""
@@ -224,11 +238,25 @@ class Controller:
     # ------------------------------------------------------------------ the end of a step
 
     def _following(self, tried: Attempt, wanted: float, cut: bool) -> float:
-        """The next step to try: by the error of this one, unless something else has cut it."""
-        assert tried.stretch is not None
-        growth = min(GROWTH, SAFETY * max(tried.stretch.error, 1e-12) ** (-1.0 / ORDER))
-        fitting = tried.stretch.step * growth
-        return float(max(wanted, fitting) if cut else fitting)
+        """The next step to try: by the error of this one, unless something else has cut it.
+
+        Where the error of steps of one size shrinks or grows from step to step it goes on to do so
+        (Gustafsson). And the method for it.
+        """
+        stretch, before = tried.stretch, self.before
+        assert stretch is not None
+        root, error = -1.0 / stretch.method.order, max(stretch.error, 1e-12)
+        growth = SAFETY * error**root
+        if before is not None and before.method is stretch.method and not cut:
+            trend = stretch.step / before.step * (error / max(before.error, 1e-12)) ** root
+            growth *= min(max(trend, 1.0 / TREND), TREND)
+        fitting = stretch.step * min(GROWTH, growth)
+        self.before = None if cut else stretch
+        following = max(wanted, fitting) if cut else fitting
+        few = len(tried.events) <= FEW + len(self.problem.sign) // NEURONS_AN_EVENT
+        small = self.problem.is_square or self.problem.n <= FEW_POINTS
+        self.method = SIX if few and small and not cut else FOUR
+        return float(following / (GAIN if stretch.method is SIX else 1.0))
 
     def accept(self, at: Start, tried: Attempt, following: float) -> Step:
         """The state after a tried step, its events written down; ``following``: the next to try."""
@@ -268,7 +296,7 @@ class Controller:
 
 def _forces_at(at: Start, stretch: Stretch, tau: float) -> Array:
     """Forces at a share of a solved step: a polynomial through those at its start, too."""
-    weights = tableau.lagrange_matrix(tableau.START_RADAU, np.array([tau]))[0]
+    weights = lagrange_matrix(stretch.method.tables.nodes, np.array([tau]))[0]
     return np.asarray(weights @ np.vstack([at.c, stretch.c]))
 
 

@@ -36,6 +36,7 @@ from reluflow.engines.flow.explicit import Field, Indices, Mask, Stage, rate
 from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
+from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
 from reluflow.kernels.flow.step import Moved
 
@@ -107,6 +108,7 @@ class Crowd:
             following = max(wanted, fitting) if step < wanted else fitting
             self.taken += 1
             self.usual += (step - self.usual) / min(self.taken, LOOK)
+            self.controller.before = None
             return self.controller.accept(at, tried, following)
         return self.controller.advance(at.whole, limit)  # a crossroads just ahead
 
@@ -133,7 +135,7 @@ class Crowd:
             worst = float(np.maximum(worst, self._kinks(at, stages, above, h, step)))
         if not self.problem.is_square:
             assert tried.stretch is not None
-            late = clock_error(at, tried.stretch.h, step)
+            late = clock_error(at, tried.stretch.h, step, FOUR)
             worst = float(np.maximum(worst, (late / self.controller.rtol) ** (1 / self.pair.order)))
         if not worst <= 1.0:
             return None, worst
@@ -277,7 +279,7 @@ class Crowd:
             stopped[which] = walked.stopped
             rows[:, 1] = which[rows[:, 1].astype(np.int64)]
         boost = step * float(np.abs(c * problem.planes.length).sum(axis=1).max())
-        stretch = Stretch(step, h, c, 0.0, boost, len(stages), np.zeros_like(h))
+        stretch = Stretch(step, h, c, 0.0, boost, len(stages), np.zeros_like(h), FOUR)
         nothing = np.full(len(a), 2.0)
         moved = Moved(a, w, mode, nothing, stopped, np.empty(0), np.zeros_like(h), True)
         return Attempt(stretch, moved, np.concatenate([events, flips, rows]))

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import clock, decayed, riders, tableau
+from reluflow.engines.flow import clock, decayed, riders
 from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
 from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
 from reluflow.engines.flow.crowd import Crowd
@@ -255,18 +255,17 @@ class Flow:
 
     def _fraction(self, at: Start, step: Step) -> float | None:
         """Share of the step at which a stop lies, if it lies clearly inside."""
-        target = self.stops.log_loss
+        target, stretch = self.stops.log_loss, step.stretch
         shares = []
-        if target > -np.inf and self.problem.log_loss(step.stretch.h[-1]) < target - self.close:
-            rows = [self.problem.log_loss(row) for row in step.stretch.h]
-            losses = np.array([at.log_loss, *rows])
-            curve = (tableau.START_RADAU_MONOMIALS @ (losses - target)).tolist()
+        if target > -np.inf and self.problem.log_loss(stretch.h[-1]) < target - self.close:
+            losses = np.array([at.log_loss, *map(self.problem.log_loss, stretch.h)])
+            curve = (stretch.method.monomials @ (losses - target)).tolist()
             shares.append(_crossing(lambda tau: _horner(curve, tau)))
         if not self.problem.is_timed and np.isfinite(self.stops.t_end):
             slowness = self._slowness(at, step)
 
             def lead(tau: float) -> float:
-                passed = clock.log_elapsed(slowness, step.stretch.step, tau)
+                passed = clock.log_elapsed(stretch.method, slowness, stretch.step, tau)
                 return self.stops.log_t_end - float(np.logaddexp(at.state.log_t, passed))
 
             if lead(1.0) < -1e-11:
@@ -275,7 +274,8 @@ class Flow:
 
     def _date(self, at: Start, step: Step) -> None:
         """Give the step's events and its end their times."""
-        origin, end, size = at.state, step.end, step.stretch.step
+        origin, end = at.state, step.end
+        size, method = step.stretch.step, step.stretch.method
         if self.problem.is_timed:
 
             def dated(moments: Array) -> tuple[Array, Array]:
@@ -291,14 +291,15 @@ class Flow:
 
         def dated_slow(moments: Array) -> tuple[Array, Array]:
             shares = np.minimum((moments - origin.clock) / size, 1.0)
-            passed = clock.log_elapsed_at(slowness, size, shares)
+            passed = clock.log_elapsed_at(method, slowness, size, shares)
             log_t = np.logaddexp(origin.log_t, passed)
             with np.errstate(over="ignore"):
                 return np.exp(log_t), log_t
 
         self.log.date(dated_slow)
         # also where the last step to a time was too short to move the clock
-        end.log_t = float(np.logaddexp(origin.log_t, clock.log_elapsed(slowness, size)))
+        passed = clock.log_elapsed(method, slowness, size)
+        end.log_t = float(np.logaddexp(origin.log_t, passed))
         with np.errstate(over="ignore"):
             end.t = float(np.exp(end.log_t))
         if np.isfinite(self.stops.t_end) and end.log_t > self.stops.log_t_end - 2e-11:

@@ -18,20 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.clock import panels
-
-MONOMIALS = np.asarray(tableau.START_RADAU_MONOMIALS)
-# derivatives, at the start and the Radau nodes, of the polynomial through values there
-SLOPES = (
-    np.array(
-        [
-            [k * node ** (k - 1) if k else 0.0 for k in range(len(tableau.START_RADAU))]
-            for node in tableau.START_RADAU
-        ]
-    )
-    @ MONOMIALS
-)
+from reluflow.engines.flow.tableau import Tableau
 
 
 class Lag(NamedTuple):
@@ -45,17 +33,18 @@ class Lag(NamedTuple):
 
 
 def follow(
-    heading: Array, speed: Array, step: float, beside: Array, which: NDArray[np.int64]
-) -> Lag:
+    heading: Array, speed: Array, step: float, beside: Array, which: NDArray[np.int64],
+    method: Tableau,
+) -> Lag:  # fmt: skip
     """How neurons of classes ``which`` (k,) follow headings (C, S + 1, d).
 
     Their pulls have the sizes ``speed`` (C, S + 1); they begin ``beside`` (k, d).
     """
-    path = smooth(heading, speed, step)
+    path = smooth(heading, speed, step, method)
     rest = beside - path[which, 0]
-    boost = step * (speed[:, 1:] @ tableau.RADAU_A[-1])
+    boost = step * (speed[:, 1:] @ method.weights)
     # what began beside the path fades near the start: panels shrink towards it
-    values, integrals, weights = _panels(int(np.clip(np.ceil(np.log2(boost.max())), 0, 60)))
+    values, integrals, weights = _panels(method, int(np.clip(np.ceil(np.log2(boost.max())), 0, 60)))
     there = values @ path
     weights = step * weights * (speed @ values.T)
     shared = 0.5 * np.einsum("ct,ctd,ctd->c", weights, there, there)
@@ -69,28 +58,29 @@ def follow(
 
 
 @cache
-def _panels(depth: int) -> tuple[Array, Array, Array]:
+def _panels(method: Tableau, depth: int) -> tuple[Array, Array, Array]:
     """Matrices (T, S + 1) that take values at the start and the nodes to points of a step and to
     integrals up to there; the weights (T,) of the points. They halve ``depth`` times to the start.
     """
     tau, share = panels(depth)
-    degrees = np.arange(len(MONOMIALS))
+    degrees = np.arange(method.stages + 1)
     powers = (1.0 - tau)[:, None] ** degrees
     integrals = (1.0 - tau)[:, None] * powers / (degrees + 1)
-    return powers @ MONOMIALS, integrals @ MONOMIALS, np.exp(share)
+    return powers @ method.monomials, integrals @ method.monomials, np.exp(share)
 
 
-def smooth(heading: Array, speed: Array, step: float) -> Array:
+def smooth(heading: Array, speed: Array, step: float, method: Tableau) -> Array:
     """Lags (C, S + 1, d) at the start and the nodes that nothing fades from.
 
     In a short step it begins with zero and is that of Radau collocation; in a long one it is the
     polynomial that obeys the equation at the start, too.
     """
-    slopes, A, path = SLOPES @ heading / step, tableau.RADAU_A, np.zeros_like(heading)
+    slopes, A = method.derivatives @ heading / step, method.tables.radau_a
+    path = np.zeros_like(heading)
     long = step * speed.max(axis=1) > 1.0
     if long.any():
         rates = speed[long, :, None] * np.eye(speed.shape[1])
-        path[long] = np.linalg.solve(SLOPES / step + rates, -slopes[long])
+        path[long] = np.linalg.solve(method.derivatives / step + rates, -slopes[long])
     if not long.all():
         nodes = np.eye(len(A)) + step * A * speed[~long, None, 1:]
         path[~long, 1:] = np.linalg.solve(nodes, -step * A @ slopes[~long, 1:])

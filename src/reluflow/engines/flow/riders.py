@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow import growth, lag, tableau
+from reluflow.engines.flow import growth, lag
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import State
@@ -169,7 +169,7 @@ def carried(at: Start, own: Indices, stretch: Stretch, end: State, rtol: float) 
     straight = on_rays(at)[own]
     if straight.any():
         line, which = own[straight], pulls.which[straight]
-        w, weights = was.w[line], stretch.step * tableau.RADAU_A[-1]
+        w, weights = was.w[line], stretch.step * stretch.method.weights
         along = np.einsum("kd,kd->k", (weights @ pulls.g[:, 1:])[which], w) / _lengths(w)
         end.sigma[line] += np.sign(was.a[line]) * along
     if not straight.all():
@@ -177,7 +177,7 @@ def carried(at: Start, own: Indices, stretch: Stretch, end: State, rtol: float) 
         kinds, which = np.unique(pulls.which[~straight], return_inverse=True)
         f, g = pulls.f[kinds], pulls.g[kinds]
         part = Pulls(pulls.face[kinds], which, pulls.low, pulls.high, f, g)
-        failed = _follow(at, turning, part, stretch.step, end, rtol)
+        failed = _follow(at, turning, part, stretch, end, rtol)
         if failed is not None:
             return failed
     near = end.log_outputs(problem)[own].max() > _level(problem, rtol) - 0.5 * FAR
@@ -185,23 +185,26 @@ def carried(at: Start, own: Indices, stretch: Stretch, end: State, rtol: float) 
 
 
 def _follow(
-    at: Start, own: Indices, pulls: Pulls, step: float, end: State, rtol: float
+    at: Start, own: Indices, pulls: Pulls, stretch: Stretch, end: State, rtol: float
 ) -> Ride | None:
     """Carry aligned riders to ``end``; how they failed to ride, or None."""
     problem, was, which = at.problem, at.state, pulls.which
+    step, method = stretch.step, stretch.method
     sign = np.sign(was.a[own])
     speed = _lengths(pulls.g)
     slowest = speed.min(axis=1)
     if slowest.min() <= 0.0:
         return Ride(None)
     heading = pulls.g / speed[:, :, None]
-    lags = lag.follow(heading, speed, step, _beside(was, own, pulls.g[which, 0]), which)
+    beside = _beside(was, own, pulls.g[which, 0])
+    lags = lag.follow(heading, speed, step, beside, which, method)
     if lags.size.max() > _most(rtol):
         return Ride(None, shorter=False)
     off = np.maximum(lags.size, rtol * problem.rate / slowest)
-    if not _clear(problem, pulls, heading, sign, 10.0 * off):
+    z = method.tables.force @ (heading @ problem.planes.U.T)
+    if not _clear(pulls, z, sign, 10.0 * off):
         return Ride(None)
-    end.sigma[own] += (step * (speed[:, 1:] @ tableau.RADAU_A[-1]))[which] - lags.missed
+    end.sigma[own] += (step * (speed[:, 1:] @ method.weights))[which] - lags.missed
     turned = sign[:, None] * (heading[which, -1] + lags.end)
     slides = (pulls.face == SLIDE).any(axis=1)
     if slides.any():
@@ -252,15 +255,13 @@ def _hold(pulls: Pulls) -> bool:
     return not (slides[:, None] & ((pulls.f < below) | (pulls.f > above))).any()
 
 
-def _clear(problem: Problem, pulls: Pulls, heading: Array, sign: Array, off: Array) -> bool:
+def _clear(pulls: Pulls, z: Array, sign: Array, off: Array) -> bool:
     """Whether neurons of these signs stay on their sides of planes, as far as ``off`` the headings.
 
-    These (C, S + 1, d) are at the start and the nodes; Bernstein coefficients enclose them on the
-    way.
+    The Bernstein coefficients ``z`` (C, S + 1, P) enclose their products with the normals.
     """
     face = pulls.face
-    z = tableau.TABLES.force @ (heading @ problem.planes.U.T)
-    z *= np.where(face == ABOVE, 1.0, -1.0)[:, None]
+    z = z * np.where(face == ABOVE, 1.0, -1.0)[:, None]
     slides, off = face == SLIDE, off[:, None]
     along = ((z.min(axis=1) > off) | slides).all(axis=1)
     against = ((z.max(axis=1) < -off) | slides).all(axis=1)

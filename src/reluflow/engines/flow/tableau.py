@@ -1,6 +1,6 @@
 r"""Coefficients of the collocation step, apart from the logic that uses them.
 
-On the unit step a force is the polynomial through its values at the ``STAGES`` Radau nodes
+On the unit step a force is the polynomial through its values at S Radau nodes
 :math:`c_1 < \dots < c_S = 1`. Neurons are carried through the step by Gauss collocation, which
 keeps every quadratic invariant of the linear neuron equation (Hairer, Lubich & Wanner, Geometric
 Numerical Integration, IV.2): the balance and all Minkowski products.
@@ -8,7 +8,8 @@ Numerical Integration, IV.2): the balance and all Minkowski products.
 
 from __future__ import annotations
 
-from math import comb
+from dataclasses import dataclass
+from math import comb, factorial
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import Tables
-from reluflow.quadrature import GAUSS_4, RADAU_4
-
-STAGES = 4
+from reluflow.quadrature import GAUSS_4, GAUSS_6, RADAU_4, RADAU_6
 
 
 def _lagrange(nodes: Array) -> list[Array]:
@@ -58,26 +57,69 @@ def _bernstein(coefficients: NDArray[Any], degree: int) -> Array:
     )
 
 
-RADAU = RADAU_4
-RADAU_A = _integrals(RADAU, RADAU)
-GAUSS = GAUSS_4
-GAUSS_A = _integrals(GAUSS, GAUSS)
-GAUSS_B = _integrals(GAUSS, np.array([1.0]))[0]
-# forces at 0 and at the Gauss nodes from their values at the Radau nodes
-RADAU_TO_START = lagrange_matrix(RADAU, np.array([0.0]))[0]
-RADAU_TO_GAUSS = lagrange_matrix(RADAU, GAUSS)
-# For events the known start value is a node too: a path then leaves a plane in the true direction.
-START_RADAU = np.concatenate([[0.0], RADAU])
-# monomial coefficients of the polynomial through values at the start and the Radau nodes
-START_RADAU_MONOMIALS = np.stack(_lagrange(START_RADAU), axis=1)
-START_GAUSS = np.concatenate([[0.0], GAUSS])
-# a path is start + sum_l (integral of basis l) * slope_l: its Bernstein form
-PATH_BERNSTEIN = np.stack(
-    [_bernstein(polynomial.polyint(p), STAGES + 1) for p in _lagrange(START_GAUSS)], axis=1
-)
-# a force through its values at the start and the Radau nodes: its Bernstein form
-FORCE_BERNSTEIN = np.stack([_bernstein(p, STAGES) for p in _lagrange(START_RADAU)], axis=1)
-TABLES = Tables(
-    RADAU, RADAU_A, RADAU_TO_START, RADAU_TO_GAUSS, START_RADAU, GAUSS, GAUSS_A, GAUSS_B,
-    PATH_BERNSTEIN, FORCE_BERNSTEIN,
-)  # fmt: skip
+@dataclass(frozen=True, eq=False)
+class Tableau:
+    """A collocation method of S stages, and what is asked of a step solved by it.
+
+    ``tables`` is for the kernels. ``monomials`` (S + 1, S + 1) takes values at the start and the
+    Radau nodes to the coefficients of their polynomial, ``derivatives`` to its slopes there. The
+    errors of the two methods on ``exp(q)`` are ``gauss_error q^(2S+1)`` and ``radau_error q^(2S)``.
+    """
+
+    tables: Tables
+    monomials: Array
+    derivatives: Array
+    gauss_error: float
+    radau_error: float
+
+    @property
+    def stages(self) -> int:
+        """The number S of its nodes."""
+        return len(self.tables.radau)
+
+    @property
+    def order(self) -> int:
+        """The power of the step in the error of the forces at its end."""
+        return 2 * self.stages - 1
+
+    @property
+    def weights(self) -> Array:
+        """Those (S,) of the quadrature with the Radau nodes."""
+        return np.asarray(self.tables.radau_a[-1])
+
+
+def _tableau(radau: Array, gauss: Array) -> Tableau:
+    stages = len(radau)
+    # for events the known start value is a node too: a path leaves a plane in the true direction
+    from_start, of_path = np.append(0.0, radau), np.append(0.0, gauss)
+    monomials = np.stack(_lagrange(from_start), axis=1)
+    powers = [[k * node ** max(k - 1, 0) for k in range(stages + 1)] for node in from_start]
+    # a path is start + sum_l (integral of basis l) * slope_l
+    integrals = [_bernstein(polynomial.polyint(p), stages + 1) for p in _lagrange(of_path)]
+    path = np.stack(integrals, axis=1)
+    tables = Tables(
+        radau=radau,
+        radau_a=_integrals(radau, radau),
+        to_start=lagrange_matrix(radau, np.array([0.0]))[0],
+        to_gauss=lagrange_matrix(radau, gauss),
+        nodes=from_start,
+        gauss=gauss,
+        gauss_a=_integrals(gauss, gauss),
+        gauss_b=_integrals(gauss, np.array([1.0]))[0],
+        path=path,
+        force=np.stack([_bernstein(p, stages) for p in _lagrange(from_start)], axis=1),
+        bound=np.abs(path).max(axis=0),
+        spread=np.abs(lagrange_matrix(of_path, FINE)).max(axis=0) * (1.0 + MISSED),
+    )
+    whole, half = factorial(2 * stages), factorial(stages)
+    return Tableau(
+        tables, monomials, np.array(powers) @ monomials,
+        half**2 / (whole * factorial(2 * stages + 1)),
+        half * factorial(stages - 1) / (factorial(2 * stages - 1) * whole),
+    )  # fmt: skip
+
+
+# where the largest values of basis polynomials are looked for, and what that misses of them
+FINE, MISSED = np.linspace(0.0, 1.0, 1001), 1e-4
+FOUR = _tableau(RADAU_4, GAUSS_4)
+SIX = _tableau(RADAU_6, GAUSS_6)

@@ -89,7 +89,16 @@ class Neurons(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Coefficients of the collocation methods; see `reluflow.engines.flow.tableau`."""
+    """Coefficients of a collocation method with S stages; see `reluflow.engines.flow.tableau`.
+
+    Forces have S nodes ``radau`` with the matrix ``radau_a``; ``to_start`` (S,) and ``to_gauss``
+    take values there to the start and to the S nodes ``gauss``, of the method that moves neurons,
+    with matrix ``gauss_a`` and weights ``gauss_b``. ``nodes`` are the start and the Radau nodes.
+    ``path`` (S + 2, S + 1) are the Bernstein coefficients of the integrals of the basis polynomials
+    of the start and the Gauss nodes, ``bound`` the largest of each; these polynomials themselves
+    stay below ``spread``. ``force`` (S + 1, S + 1) are the Bernstein coefficients of those of
+    ``nodes``.
+    """
 
     radau: Array
     radau_a: Array
@@ -101,6 +110,8 @@ class Tables(NamedTuple):
     gauss_b: Array
     path: Array
     force: Array
+    bound: Array
+    spread: Array
 
 
 class Path(NamedTuple):

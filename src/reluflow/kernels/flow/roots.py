@@ -12,18 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.kernels.flow.layout import ABOVE, SLIDE
+from reluflow.kernels.flow.layout import ABOVE, SLIDE, Tables
 from reluflow.kernels.kernel import kernel
 
 NEVER = 1e308
 # of Newton's method or bisection, for moments to the rounding of the step
 TURNS = 40
 AT_ROOT = 1e-14  # a share of a step
-# the integrals of the basis polynomials at the start and four Gauss nodes have Bernstein
-# coefficients below these; the tests compare them with the table
-BOUND = (0.601, 1.1, 1.025, 0.57, 0.174)
-# and the basis polynomials themselves are below these
-SPREAD = (1.0, 1.641, 1.215, 1.215, 1.641)
 
 
 @kernel
@@ -115,13 +110,14 @@ def first_exit(coefficients: Array, sign: float, tiny: float) -> float:
 
 @kernel
 def first_boundary(
-    z: Array, row: NDArray[Any], speed: Array, step: float, path: Array, slack: float
+    z: Array, row: NDArray[Any], speed: Array, step: float, tables: Tables, slack: float
 ) -> tuple[float, int]:
     """Earliest exit (tau, plane) of one neuron from its row; (2.0, -1) if none.
 
     ``z`` (P,) are its pre-activations and ``speed`` (S + 1, P) their time derivatives at the start
     and at the Gauss nodes. Pre-activations below ``slack`` are zero.
     """
+    path, bound, spread = tables.path, tables.bound, tables.spread
     nodes, size = speed.shape
     # the first plane at the speeds of the start: likely the one, and what comes later is skipped
     guess = -1
@@ -147,8 +143,8 @@ def first_boundary(
         sooner = 0.0
         for r in range(1, nodes):
             off = abs(speed[r, p] - speed[0, p])
-            rest += BOUND[r] * off
-            sooner += SPREAD[r] * off
+            rest += bound[r] * off
+            sooner += spread[r] * off
         if line > step * min(rest, reach * sooner):
             continue
         start = z[p]

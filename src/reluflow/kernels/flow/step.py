@@ -37,7 +37,7 @@ from reluflow.kernels.flow.layout import (
 )
 from reluflow.kernels.flow.neuron import AT_REST, STAYS, Log, Neuron, note
 from reluflow.kernels.flow.passage import denominators, moment_of_flip, pull_on
-from reluflow.kernels.flow.roots import SPREAD, first_boundary, first_flip, turns_back
+from reluflow.kernels.flow.roots import first_boundary, first_flip, turns_back
 from reluflow.kernels.flow.transport import (
     balance_of,
     damped_end,
@@ -47,9 +47,6 @@ from reluflow.kernels.flow.transport import (
 )
 from reluflow.kernels.flow.walk import walk
 from reluflow.kernels.kernel import kernel
-
-# a polynomial is below this times its largest value at the start and the Gauss nodes
-SPREADS = sum(SPREAD)
 
 
 class Moved(NamedTuple):
@@ -110,11 +107,11 @@ def _look(
             speed[s + 1, p] = slope[0, s] * field.push_gauss[k, s, p]
     if law.decay > 0.0:
         decaying(neurons.z[j], speed, field.method, law.decay)
-    tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
+    tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables, slack)
     if tau < field.tail and field.tail < 1.0 and law.decay == 0.0:
         for p in range(size):
             speed[0, p] = a * field.now[k, p]
-        tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables.path, slack)
+        tau, _ = first_boundary(neurons.z[j], neurons.mode[j], speed, step, tables, slack)
     tau = min(tau, field.leaves[k])
     if law.hidden or neurons.sign[j] >= 0.0:
         return tau
@@ -168,8 +165,8 @@ def _note_graze(
         # as near as it can come at the largest speed
         most = 0.0
         for r in range(len(speed)):
-            most = max(most, abs(speed[r, p]))
-        if abs(neurons.z[j, p]) > SPREADS * path.step * most + depth:
+            most += tables.spread[r] * abs(speed[r, p])
+        if abs(neurons.z[j, p]) > path.step * most + depth:
             continue
         moment = turns_back(neurons.z[j, p], side, speed[:, p], path.step, tables.path, depth)
         if moment <= 1.0:

@@ -122,7 +122,7 @@ def next_event(
         combine(whole.mix[k], pull.push, speed[k + 1])
         _scale(speed[k + 1], whole.value[k])
     left = (stop - start) * path.step
-    tau, where = first_boundary(neuron.z, neuron.row, speed, left, tables.path, slack)
+    tau, where = first_boundary(neuron.z, neuron.row, speed, left, tables, slack)
     event = Event(NOTHING, stop, -1)
     if where >= 0:
         event = Event(MEETS, start + tau * (stop - start), where)
