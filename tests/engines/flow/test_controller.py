@@ -5,7 +5,6 @@ import pytest
 
 import reluflow as rf
 from reluflow.engines.flow import step as coupled
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.controller import (
     Controller,
     Counters,
@@ -17,6 +16,7 @@ from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 
@@ -205,12 +205,12 @@ def test_a_neuron_that_nothing_moves_keeps_its_modes(train):
     assert len(log) == 0
 
 
-@pytest.mark.parametrize("tau", [0.0, *tableau.RADAU])
+@pytest.mark.parametrize("tau", [0.0, *FOUR.tables.radau])
 def test_forces_inside_a_step_pass_through_its_start_and_its_nodes(tau):
     _, at = begun()
     tried = coupled.attempt(
-        at, 0.05, 1e-8, None, coupled.limits_of(at, 1e-8, 1e-8, 0.0, 0.0, 1e-8),
+        at, 0.05, 1e-8, FOUR, None, coupled.limits_of(at, 1e-8, 1e-8, 0.0, 0.0, 1e-8),
         np.zeros(len(at.classes.face), bool), True,
     )  # fmt: skip
-    known = dict(zip([0.0, *tableau.RADAU], [at.c, *tried.stretch.c], strict=True))
+    known = dict(zip([0.0, *FOUR.tables.radau], [at.c, *tried.stretch.c], strict=True))
     np.testing.assert_allclose(_forces_at(at, tried.stretch, tau), known[tau], rtol=0, atol=1e-13)

@@ -5,7 +5,7 @@ import pytest
 
 import reluflow as rf
 from numerics import problems
-from reluflow.engines.flow import clock, tableau
+from reluflow.engines.flow import clock
 from reluflow.engines.flow import crowd as crowd_module
 from reluflow.engines.flow import problem as problem_module
 from reluflow.engines.flow.crowd import Crowd
@@ -16,6 +16,7 @@ from reluflow.engines.flow.paths import Paths
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 
@@ -124,8 +125,8 @@ def test_panels_below_the_rounding_of_a_step_have_a_width(depth):
 def test_moments_of_a_step_are_dated_together_as_one_by_one():
     slowness = np.array([0.3, 1.0, 9.0, 40.0, 70.0])
     shares = np.array([0.0, 1e-9, 0.01, 0.3, 0.7, 1.0])
-    together = clock.log_elapsed_at(slowness, 2.0, shares)
-    one_by_one = [clock.log_elapsed(slowness, 2.0, tau) for tau in shares]
+    together = clock.log_elapsed_at(FOUR, slowness, 2.0, shares)
+    one_by_one = [clock.log_elapsed(FOUR, slowness, 2.0, tau) for tau in shares]
     assert together[0] == -np.inf
     np.testing.assert_allclose(together[1:], one_by_one[1:], rtol=1e-14)
     assert together[1] == pytest.approx(np.log(2e-9) + 0.3, abs=1e-6)
@@ -157,7 +158,7 @@ def test_outputs_inside_a_step_are_those_of_the_flow(pair, monkeypatch):
     for step in (0.2, 0.1):
         field = Field(problem)
         inside, _ = field.nodes(at, pair, field.stages(at, pair, step), step)
-        for node, h in zip(tableau.RADAU, inside, strict=True):
+        for node, h in zip(FOUR.tables.radau, inside, strict=True):
             t = problem.units.to_time(node * step)
             run = rf.flow(data, net, t_end=float(t), rtol=1e-12)
             gaps.append(np.abs(np.ldexp(h, problem.units.label) - run.final.predict(data.X)).max())

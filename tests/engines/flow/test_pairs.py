@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.pairs import LEAN, STABLE
+from reluflow.engines.flow.tableau import FOUR
 
 PAIRS = {"lean": (LEAN, 5), "stable": (STABLE, 4)}
 
@@ -77,7 +77,7 @@ def test_the_difference_sees_nothing_below_its_order(name):
 def test_dense_output_has_order_four(name):
     pair, _ = PAIRS[name]
     A = table(pair)
-    for theta, row in zip(tableau.RADAU[:-1], pair.inside, strict=True):
+    for theta, row in zip(FOUR.tables.radau[:-1], pair.inside, strict=True):
         for q in range(1, 5):
             for tree in trees(q):
                 expected = theta**q / density(tree)

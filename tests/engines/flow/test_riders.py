@@ -6,11 +6,12 @@ from scipy.integrate import solve_ivp
 
 import reluflow as rf
 from numerics.decided import problem
-from reluflow.engines.flow import lag, riders, tableau
+from reluflow.engines.flow import lag, riders
 from reluflow.engines.flow import step as coupled
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.tableau import FOUR, SIX
 
 X = np.array([[-1.0], [1.0], [2.0]])
 LEFT = -1.0  # the label of the point that only neurons below zero see
@@ -141,13 +142,6 @@ def test_the_depth_of_a_start_costs_no_steps_where_the_loss_never_rests():
     assert deep.stats["steps"] <= 4 * shallow.stats["steps"]
 
 
-def test_slopes_are_those_of_polynomials():
-    nodes = tableau.START_RADAU
-    for k in range(5):
-        slope = k * nodes ** max(k - 1, 0)
-        np.testing.assert_allclose(lag.SLOPES @ nodes**k, slope, atol=1e-11)
-
-
 def test_riders_that_fade_away_do_not_hide_a_limit():
     """The point on the right is fitted; that on the left wants less than a neuron there can give.
 
@@ -225,7 +219,8 @@ def test_angles_do_not_need_a_record_of_the_start():
 
 @pytest.mark.parametrize("rate", [-0.5, 0.0, 0.7, 2.0])
 @pytest.mark.parametrize("boost", [0.3, 3.0, 40.0])
-def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
+@pytest.mark.parametrize("method", [FOUR, SIX], ids=["four", "six"])
+def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost, method):
     """Forces that grow while a neuron follows them: its lag is not that of slow ones."""
     rng = np.random.default_rng(5)
     base, side = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
@@ -235,7 +230,7 @@ def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
     def pull(t):
         return speed * (base + 1e-4 * np.exp(rate * t) * side)
 
-    pulls = np.array([pull(step * node) for node in tableau.START_RADAU])
+    pulls = np.array([pull(step * node) for node in method.tables.nodes])
     sizes = np.linalg.norm(pulls, axis=1)
     heading = pulls / sizes[:, None]
     lagged = -1e-4 * rate / (speed + rate) * side
@@ -251,11 +246,11 @@ def test_the_lag_is_that_of_the_equation_of_a_direction(rate, boost):
         law, (0.0, step), np.append(start, 0.0), method="DOP853", rtol=1e-12, atol=1e-14
     )
     only = np.zeros(1, np.int64)
-    found = lag.follow(heading[None], sizes[None], step, (start - heading[0])[None], only)
+    found = lag.follow(heading[None], sizes[None], step, (start - heading[0])[None], only, method)
     direction = heading[-1] + found.end[0]
     direction /= np.linalg.norm(direction)
     np.testing.assert_allclose(direction, exact.y[:3, -1], atol=1e-10)
-    grown = step * tableau.RADAU_A[-1] @ sizes[1:] - found.missed[0]
+    grown = step * method.weights @ sizes[1:] - found.missed[0]
     assert grown == pytest.approx(exact.y[3, -1], abs=1e-9)
 
 
@@ -266,11 +261,11 @@ def test_classes_lag_together_as_each_alone():
     speed = np.linalg.norm(pulls, axis=2)
     heading = pulls / speed[:, :, None]
     which, beside = np.array([2, 0, 3, 1, 1, 2]), 1e-3 * rng.normal(size=(6, 3))
-    found = lag.follow(heading, speed, 0.7, beside, which)
+    found = lag.follow(heading, speed, 0.7, beside, which, FOUR)
     for k in range(4):
         own = which == k
         zero = np.zeros(own.sum(), np.int64)
-        alone = lag.follow(heading[k : k + 1], speed[k : k + 1], 0.7, beside[own], zero)
+        alone = lag.follow(heading[k : k + 1], speed[k : k + 1], 0.7, beside[own], zero, FOUR)
         np.testing.assert_allclose(found.end[own], alone.end, rtol=1e-10, atol=1e-16)
         np.testing.assert_allclose(found.missed[own], alone.missed, rtol=1e-10, atol=1e-18)
         assert found.size[k] == pytest.approx(alone.size[0])
@@ -315,7 +310,7 @@ def test_what_is_left_out_of_a_step_is_as_if_it_were_nothing(loss, left):
     np.testing.assert_array_equal(some.speeds, bare.speeds)
     limits = coupled.limits_of(at, 1e-8, 1e-8, 1.0, 1e-8, 1e-8)
     sure = np.zeros(len(some.classes.face), np.bool_)
-    ends = [coupled.attempt(it, 0.01, 1e-8, None, limits, sure, True) for it in (some, bare)]
+    ends = [coupled.attempt(it, 0.01, 1e-8, SIX, None, limits, sure, True) for it in (some, bare)]
     others = np.setdiff1d(np.arange(6), left)
     np.testing.assert_array_equal(ends[0].stretch.h, ends[1].stretch.h)
     np.testing.assert_array_equal(ends[0].moved.w[others], ends[1].moved.w[others])
@@ -340,11 +335,9 @@ def test_neurons_ride_only_where_they_limit_the_step():
     net = rf.Network([1.0, 1.0], [[0.6, 0.8], [0.6, 0.8]], [-2.0, -300.0])
     problem = Problem(data, net, rf.losses.Square(), "both")
     at = begin_at(problem, start(problem))
-    at.state.step = 10.0 / at.fastest
-    assert not len(riders.riders(at, 1e-8))
+    assert not len(riders.riders(at, 1e-8, 0.1 * at.fastest))
     alone = rf.Network([1.0, 1.0], [[-0.6, -0.8], [0.6, 0.8]], [-2.0, -300.0])
     problem = Problem(data, alone, rf.losses.Square(), "both")
     at = begin_at(problem, start(problem))
-    for boost, found in ((10.0, [1]), (0.1, [])):
-        at.state.step = boost / at.fastest
-        assert riders.riders(at, 1e-8).tolist() == found
+    for pace, found in ((0.1, [1]), (10.0, [])):
+        assert riders.riders(at, 1e-8, pace * at.fastest).tolist() == found

@@ -9,34 +9,39 @@ from scipy.integrate import solve_ivp
 import reluflow as rf
 from kernels.flow.scene import active_points, begun, nobody_sure, points_of
 from reluflow.engines.flow import step as coupled
+from reluflow.engines.flow.tableau import FOUR, SIX
+from reluflow.kernels.flow.collocation import node_outputs
 
 LOSSES = [rf.losses.Square(), rf.losses.Exponential(), rf.losses.Logistic()]
+methods = pytest.mark.parametrize("method", [FOUR, SIX], ids=["four", "six"])
 
 
-def solve(at, step, rtol, longer=None):
+def solve(at, step, rtol, longer=None, method=FOUR):
     """One solved step in which no event may lie."""
     limits = coupled.limits_of(at, rtol, rtol, 0.0, 0.0, rtol)
-    return coupled.attempt(at, step, rtol, longer, limits, nobody_sure(at), False)
+    return coupled.attempt(at, step, rtol, method, longer, limits, nobody_sure(at), False)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("shared", [False, True], ids=["points", "shared planes"])
 @pytest.mark.parametrize("step", [1e-6, 0.02, 0.1])
-def test_a_solved_step_gives_back_its_forces(loss, hidden, shared, step):
+@methods
+def test_a_solved_step_gives_back_its_forces(loss, hidden, shared, step, method):
     at = begun(3, loss, hidden, shared)
-    stretch = solve(at, step, 1e-9).stretch
-    h = coupled.outputs(at, stretch.c, step)
+    stretch = solve(at, step, 1e-9, method=method).stretch
+    h = node_outputs(stretch.c, at.system, step, method.tables.radau_a)
     np.testing.assert_allclose(at.problem.forces(h), stretch.c, rtol=0, atol=1e-11)
     np.testing.assert_allclose(h, stretch.h, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
-def test_a_longer_step_spares_iterations_of_a_shorter_one(loss):
+@methods
+def test_a_longer_step_spares_iterations_of_a_shorter_one(loss, method):
     at = begun(4, loss)
-    longer = solve(at, 0.4, 1e-9).stretch
-    alone = solve(at, 0.24, 1e-9).stretch
-    helped = solve(at, 0.24, 1e-9, longer).stretch
+    longer = solve(at, 0.4, 1e-9, method=method).stretch
+    alone = solve(at, 0.24, 1e-9, method=method).stretch
+    helped = solve(at, 0.24, 1e-9, longer, method).stretch
     np.testing.assert_allclose(helped.c, alone.c, rtol=0, atol=1e-11)
     assert helped.iterations < alone.iterations
 
@@ -48,21 +53,24 @@ def test_a_step_far_too_long_is_given_up():
     assert tried.stretch is None or tried.stretch.error > 1.0
 
 
-def test_the_error_of_a_step_falls_with_its_size():
+@methods
+def test_the_error_of_a_step_falls_with_its_size(method):
     at = begun(6, mixed=False)
-    errors = [solve(at, step, 1e-9).stretch.error for step in (0.4, 0.2, 0.1, 0.05)]
+    steps = (0.4, 0.2, 0.1, 0.05)
+    errors = [solve(at, step, 1e-9, method=method).stretch.error for step in steps]
     assert all(b < 0.1 * a for a, b in pairwise(errors))
 
 
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("shared", [False, True], ids=["points", "shared planes"])
-def test_a_step_without_events_is_that_of_an_adaptive_solver(hidden, shared):
+@methods
+def test_a_step_without_events_is_that_of_an_adaptive_solver(hidden, shared, method):
     compared = 0
     for seed in range(8):
         at = begun(seed, hidden=hidden, shared=shared, mixed=False)
         problem, state = at.problem, at.state
         step = 0.05
-        moved = solve(at, step, 1e-6).moved
+        moved = solve(at, step, 1e-6, method=method).moved
         if moved is None or not moved.whole:
             continue
         X, m = points_of(problem.planes), len(state.a)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.polynomial import polynomial
 
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR, SIX
 
-S = tableau.STAGES
+pytestmark = pytest.mark.parametrize("method", [FOUR, SIX], ids=["four", "six"])
 
 
 def bernstein_value(coefficients, t):
@@ -19,40 +19,61 @@ def bernstein_value(coefficients, t):
     return rows[0]
 
 
-def test_tables_integrate_polynomials_exactly():
+def test_tables_integrate_polynomials_exactly(method):
     # collocation with S nodes integrates degree S - 1 exactly; quadrature more
-    for nodes, A in ((tableau.RADAU, tableau.RADAU_A), (tableau.GAUSS, tableau.GAUSS_A)):
+    tables, S = method.tables, method.stages
+    for nodes, A in ((tables.radau, tables.radau_a), (tables.gauss, tables.gauss_a)):
         for degree in range(S):
-            np.testing.assert_allclose(A @ nodes**degree, nodes ** (degree + 1) / (degree + 1))
+            np.testing.assert_allclose(
+                A @ nodes**degree, nodes ** (degree + 1) / (degree + 1), atol=1e-14
+            )
     for degree in range(2 * S):
-        assert tableau.GAUSS_B @ tableau.GAUSS**degree == pytest.approx(1.0 / (degree + 1))
+        assert tables.gauss_b @ tables.gauss**degree == pytest.approx(1.0 / (degree + 1))
     for degree in range(2 * S - 1):
-        last = tableau.RADAU_A[-1]
-        assert last @ tableau.RADAU**degree == pytest.approx(1.0 / (degree + 1))
-    assert tableau.RADAU[-1] == 1.0
+        assert method.weights @ tables.radau**degree == pytest.approx(1.0 / (degree + 1))
+    assert tables.radau[-1] == 1.0
 
 
-def test_all_tables_are_real():
-    for name, table in tableau.TABLES._asdict().items():
+def test_all_tables_are_real(method):
+    for name, table in method.tables._asdict().items():
         assert table.dtype == np.float64, name
 
 
-def test_interpolation_tables_reproduce_polynomials():
-    rng = np.random.default_rng(0)
+def test_interpolation_tables_reproduce_polynomials(method):
+    rng, tables, S = np.random.default_rng(0), method.tables, method.stages
     p = rng.normal(size=S)
-    at_radau = polynomial.polyval(tableau.RADAU, p)
-    assert tableau.RADAU_TO_START @ at_radau == pytest.approx(p[0])
-    np.testing.assert_allclose(
-        tableau.RADAU_TO_GAUSS @ at_radau, polynomial.polyval(tableau.GAUSS, p)
-    )
+    at_radau = polynomial.polyval(tables.radau, p)
+    assert tables.to_start @ at_radau == pytest.approx(p[0])
+    np.testing.assert_allclose(tables.to_gauss @ at_radau, polynomial.polyval(tables.gauss, p))
     longer = rng.normal(size=S + 1)
-    values = polynomial.polyval(tableau.START_RADAU, longer)
-    np.testing.assert_allclose(tableau.START_RADAU_MONOMIALS @ values, longer, atol=1e-12)
+    values = polynomial.polyval(tables.nodes, longer)
+    np.testing.assert_allclose(method.monomials @ values, longer, atol=1e-11)
+    slopes = polynomial.polyval(tables.nodes, polynomial.polyder(longer))
+    np.testing.assert_allclose(method.derivatives @ values, slopes, atol=1e-10)
     t = np.linspace(0, 1, 7)
-    bernstein = tableau.FORCE_BERNSTEIN @ values
-    np.testing.assert_allclose(bernstein_value(bernstein, t), polynomial.polyval(t, longer))
-    slopes = polynomial.polyval(tableau.START_GAUSS, longer)
-    path = tableau.PATH_BERNSTEIN @ slopes
     np.testing.assert_allclose(
-        bernstein_value(path, t), polynomial.polyval(t, polynomial.polyint(longer)), atol=1e-14
+        bernstein_value(tables.force @ values, t), polynomial.polyval(t, longer), atol=1e-12
     )
+    path = tables.path @ polynomial.polyval(np.append(0.0, tables.gauss), longer)
+    np.testing.assert_allclose(
+        bernstein_value(path, t), polynomial.polyval(t, polynomial.polyint(longer)), atol=1e-13
+    )
+
+
+def test_methods_miss_of_an_exponential_what_they_say(method):
+    """The error of ``y' = q y`` in one step of a method of order p: a constant times q^(p + 1)."""
+    tables, q, one = method.tables, 1.0, np.ones(method.stages)
+    for A, weights, constant, power in (
+        (tables.gauss_a, tables.gauss_b, method.gauss_error, 2 * method.stages + 1),
+        (tables.radau_a, method.weights, method.radau_error, 2 * method.stages),
+    ):
+        stage = np.linalg.solve(np.eye(method.stages) - q * A, one)
+        share = abs((1.0 + q * weights @ stage) / np.exp(q) - 1.0)
+        assert share == pytest.approx(constant * q**power, rel=0.2, abs=1e-15)
+
+
+def test_gauss_tables_keep_quadratic_invariants_to_rounding(method):
+    """``b_i a_ij + b_j a_ji = b_i b_j`` (Cooper)."""
+    b, A = method.tables.gauss_b, method.tables.gauss_a
+    gap = b[:, None] * A + (b[:, None] * A).T - np.outer(b, b)
+    assert np.abs(gap).max() < 2e-16

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 import reluflow as rf
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.collocation import System
 from reluflow.kernels.flow.layout import Limits, Neurons, Path, Planes
 from reluflow.kernels.flow.neuron import Log, Neuron
 
-S = tableau.STAGES
+S = FOUR.stages
 
 
 def planes_with(U, owner=None, length=None, y=None):
@@ -94,7 +94,7 @@ def rows_in(log):
     return log.rows[: int(log.used[0])]
 
 
-def path_of(low, high, step=1.0, hidden=False, nodes=tableau.START_RADAU):
+def path_of(low, high, step=1.0, hidden=False, nodes=FOUR.tables.nodes):
     """Forces of the planes on a step from their values at the nodes."""
     gaps = nodes[:, None] - nodes[None, :] + np.eye(len(nodes))
     low, high = np.ascontiguousarray(low), np.ascontiguousarray(high)

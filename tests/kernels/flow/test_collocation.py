@@ -14,7 +14,7 @@ from kernels.flow.scene import (
     pulls_of,
     system_of,
 )
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR, lagrange_matrix
 from reluflow.kernels.flow.collocation import (
     SOFT,
     Guess,
@@ -43,13 +43,13 @@ def test_node_outputs_equal_the_dense_solution(hidden, shared, step):
         h = np.zeros((S, len(X)))
         for j in range(len(at.state.a)):
             nodes, _ = carry_by_dense_solve(
-                at.state.a[j], at.state.w[j], g[:, j], step, tableau.RADAU_A,
-                tableau.RADAU_A[-1], hidden,
+                at.state.a[j], at.state.w[j], g[:, j], step, FOUR.tables.radau_a,
+                FOUR.tables.radau_a[-1], hidden,
             )  # fmt: skip
             if at.classes.cid[j] >= 0:
                 weight = at.neurons.weight[j]
                 h += weight * np.where(active[j], nodes[:, :1] * (nodes[:, 1:] @ X.T), 0.0)
-        out = node_outputs(c, system_of(at), step, tableau.RADAU_A)
+        out = node_outputs(c, system_of(at), step, FOUR.tables.radau_a)
         np.testing.assert_allclose(out, h, rtol=1e-10, atol=1e-10 * np.abs(h).max())
 
 
@@ -58,7 +58,7 @@ def test_node_outputs_equal_the_exponential_for_constant_forces(hidden):
     at = begun(5, hidden=hidden, mixed=False)
     X = points_of(at.problem.planes)
     c, step = np.random.default_rng(5).normal(size=5), 0.04
-    out = node_outputs(np.tile(c, (S, 1)), system_of(at), step, tableau.RADAU_A)
+    out = node_outputs(np.tile(c, (S, 1)), system_of(at), step, FOUR.tables.radau_a)
     h = np.zeros(5)
     for j in range(len(at.state.a)):
         a, w = at.state.a[j], at.state.w[j]
@@ -89,9 +89,9 @@ def test_sums_by_side_reach_the_points_of_that_side():
 def test_bend_is_interpolated_with_a_zero_at_the_start():
     rng = np.random.default_rng(1)
     p = np.concatenate([np.zeros((1, 3)), rng.normal(size=(4, 3))])
-    values = np.polynomial.polynomial.polyval(tableau.RADAU, p).T
-    expected = np.polynomial.polynomial.polyval(0.3 * tableau.RADAU, p).T
-    np.testing.assert_allclose(rebent(values, tableau.START_RADAU, 0.3), expected, atol=1e-13)
+    values = np.polynomial.polynomial.polyval(FOUR.tables.radau, p).T
+    expected = np.polynomial.polynomial.polyval(0.3 * FOUR.tables.radau, p).T
+    np.testing.assert_allclose(rebent(values, FOUR.tables.nodes, 0.3), expected, atol=1e-13)
 
 
 def test_linear_forces_are_those_of_the_matrix_exponential():
@@ -138,9 +138,9 @@ def test_forces_of_the_square_loss_solve_their_equations(stiff):
     at = begun(3, shared=True)
     problem, step = at.problem, 0.02
     system = system_of(at, *at.eigen) if stiff else system_of(at)
-    solved = solve_square(system, step, no_guess(at), tableau.TABLES)
+    solved = solve_square(system, step, no_guess(at), FOUR.tables)
     assert solved.iterations
-    h = node_outputs(solved.c, system, step, tableau.RADAU_A)
+    h = node_outputs(solved.c, system, step, FOUR.tables.radau_a)
     np.testing.assert_allclose(problem.kappa * (problem.y - h), solved.c, rtol=0, atol=1e-12)
     np.testing.assert_allclose(h, solved.h, rtol=0, atol=1e-11)
 
@@ -150,10 +150,10 @@ def test_forces_of_the_square_loss_solve_their_equations(stiff):
 def test_outputs_of_a_classification_loss_solve_their_equations(loss, stiff):
     at = begun(3, loss)
     problem, step = at.problem, 0.02
-    solved = solve_margin(system_of(at), step, stiff, no_guess(at), tableau.TABLES)
+    solved = solve_margin(system_of(at), step, stiff, no_guess(at), FOUR.tables)
     assert solved.iterations
     np.testing.assert_allclose(solved.c, problem.forces(solved.h), rtol=1e-10)
-    h = node_outputs(solved.c, system_of(at), step, tableau.RADAU_A)
+    h = node_outputs(solved.c, system_of(at), step, FOUR.tables.radau_a)
     np.testing.assert_allclose(h, solved.h, rtol=0, atol=1e-11)
 
 
@@ -162,17 +162,17 @@ def test_kinks_are_added_to_the_outputs():
     problem, step = at.problem, 0.02
     kinks = 0.01 * np.random.default_rng(0).normal(size=(S, problem.n))
     guess = no_guess(at)._replace(kinks=kinks)
-    solved = solve_square(system_of(at, *at.eigen), step, guess, tableau.TABLES)
-    h = node_outputs(solved.c, system_of(at), step, tableau.RADAU_A) + kinks
+    solved = solve_square(system_of(at, *at.eigen), step, guess, FOUR.tables)
+    h = node_outputs(solved.c, system_of(at), step, FOUR.tables.radau_a) + kinks
     np.testing.assert_allclose(problem.kappa * (problem.y - h), solved.c, rtol=0, atol=1e-12)
 
 
 def test_defects_are_the_gap_at_the_start_and_the_largest_forces():
     at = begun(4, shared=True)
     c = np.random.default_rng(1).normal(size=(S, at.problem.n))
-    defect, largest, fastest = defects(system_of(at), c, tableau.RADAU_TO_START)
+    defect, largest, fastest = defects(system_of(at), c, FOUR.tables.to_start)
     lengths = np.abs(at.problem.planes.length)
-    there = tableau.lagrange_matrix(tableau.RADAU, np.array([0.0]))[0] @ c
+    there = lagrange_matrix(FOUR.tables.radau, np.array([0.0]))[0] @ c
     assert defect == pytest.approx((np.abs(there - at.c) * lengths).max(), rel=1e-12)
     top = np.maximum(np.abs(at.c), np.abs(c).max(axis=0))
     assert largest == pytest.approx((top * lengths).max(), rel=1e-14)
@@ -193,7 +193,7 @@ def test_newton_of_a_classification_step_is_the_dense_solution_but_for_soft_poin
     law = at.problem.law
     c = shares(h, at.problem.y, law)
     rhs = rng.normal(size=(4, n)) * at.kernel.any(axis=1)  # what nothing moves has no defect
-    A = tableau.RADAU_A
+    A = FOUR.tables.radau_a
     found = _newton(system, step, h, c, A, rhs)
     jacobians = [share_jacobian(h[k], c[k], at.problem.y, law) for k in range(4)]
     dense = np.eye(4 * n)

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from kernels.flow.scene import S, carry_by_dense_solve, path_of
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR, lagrange_matrix
 from reluflow.kernels.flow.passage import (
     combine,
     denominators,
@@ -16,7 +16,7 @@ from reluflow.kernels.flow.passage import (
     weights_at,
 )
 
-NODES = tableau.START_RADAU
+NODES = FOUR.tables.nodes
 
 
 def drawn(seed, hidden=False, step=1.0, d=3):
@@ -33,7 +33,7 @@ def exact(a, w, g, path, start, end):
     """``(a, w)`` at ``end`` of a neuron that is (a, w) at ``start``, in the interpolated pull."""
 
     def field(s, v):
-        pull = tableau.lagrange_matrix(path.nodes, np.array([s]))[0] @ g * path.step
+        pull = lagrange_matrix(path.nodes, np.array([s]))[0] @ g * path.step
         return np.append(0.0 if path.hidden else v[1:] @ pull, v[0] * pull)
 
     run = solve_ivp(field, (start, end), np.append(a, w), "DOP853", rtol=1e-13, atol=1e-14)
@@ -46,7 +46,7 @@ def test_denominators_are_those_of_the_lagrange_polynomials():
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("nodes", [tableau.START_RADAU, tableau.RADAU], ids=["start", "late"])
+@pytest.mark.parametrize("nodes", [FOUR.tables.nodes, FOUR.tables.radau], ids=["start", "late"])
 def test_values_inside_a_step_are_those_of_the_interpolant(tau, nodes):
     values = np.random.default_rng(2).normal(size=(len(nodes), 3))
     weights, out = np.empty(len(nodes)), np.zeros(3)
@@ -57,7 +57,7 @@ def test_values_inside_a_step_are_those_of_the_interpolant(tau, nodes):
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("nodes", [tableau.START_RADAU, tableau.RADAU], ids=["start", "late"])
+@pytest.mark.parametrize("nodes", [FOUR.tables.nodes, FOUR.tables.radau], ids=["start", "late"])
 def test_slopes_inside_a_step_are_those_of_the_interpolant(tau, nodes):
     values, weights = np.random.default_rng(3).normal(size=len(nodes)), np.empty(len(nodes))
     slopes_at(path_of(values[:, None], values[:, None], nodes=nodes), tau, weights)
@@ -79,11 +79,11 @@ def test_products_of_pulls_are_those_of_the_vectors():
 def test_a_passage_is_the_dense_solution_of_its_collocation(hidden, start, end, step):
     for seed in range(4):
         a, w, g, push, path = drawn(seed, hidden, step)
-        moved = passage(start, end, a, pull_on(w, g, push), path, tableau.TABLES)
-        at = start + tableau.GAUSS * (end - start)
-        there = tableau.lagrange_matrix(NODES, at) @ g
+        moved = passage(start, end, a, pull_on(w, g, push), path, FOUR.tables)
+        at = start + FOUR.tables.gauss * (end - start)
+        there = lagrange_matrix(NODES, at) @ g
         nodes, last = carry_by_dense_solve(
-            a, w, there, (end - start) * step, tableau.GAUSS_A, tableau.GAUSS_B, hidden
+            a, w, there, (end - start) * step, FOUR.tables.gauss_a, FOUR.tables.gauss_b, hidden
         )
         size = np.abs(last).max()
         np.testing.assert_allclose(moved.value, nodes[:, 0], atol=1e-12 * size)
@@ -98,7 +98,7 @@ def test_a_passage_solves_the_neuron_equation_at_order_nine():
         worst = 0.0
         for seed in range(8):
             a, w, g, push, path = drawn(seed, step=2.0)
-            moved = passage(0.0, end, a, pull_on(w, g, push), path, tableau.TABLES)
+            moved = passage(0.0, end, a, pull_on(w, g, push), path, FOUR.tables)
             exact_a, exact_w = exact(a, w, g, path, 0.0, end)
             mine = np.append(moved.a, w + moved.share @ g)
             worst = max(worst, np.abs(mine - np.append(exact_a, exact_w)).max())
@@ -111,7 +111,7 @@ def test_a_passage_solves_the_neuron_equation_at_order_nine():
 def test_a_passage_keeps_the_balance_to_rounding_whatever_the_step():
     for step in (0.1, 3.0, 20.0):
         a, w, g, push, path = drawn(3, step=step)
-        moved = passage(0.1, 0.8, a, pull_on(w, g, push), path, tableau.TABLES)
+        moved = passage(0.1, 0.8, a, pull_on(w, g, push), path, FOUR.tables)
         after = w + moved.share @ g
         size = moved.a**2 + after @ after
         assert moved.a**2 - after @ after == pytest.approx(a * a - w @ w, abs=1e-13 * size)
@@ -119,10 +119,10 @@ def test_a_passage_keeps_the_balance_to_rounding_whatever_the_step():
 
 def test_two_passages_make_one():
     a, w, g, push, path = drawn(5, step=0.1)
-    whole = passage(0.0, 1.0, a, pull_on(w, g, push), path, tableau.TABLES)
-    half = passage(0.0, 0.4, a, pull_on(w, g, push), path, tableau.TABLES)
+    whole = passage(0.0, 1.0, a, pull_on(w, g, push), path, FOUR.tables)
+    half = passage(0.0, 0.4, a, pull_on(w, g, push), path, FOUR.tables)
     w_half = w + half.share @ g
-    rest = passage(0.4, 1.0, half.a, pull_on(w_half, g, push), path, tableau.TABLES)
+    rest = passage(0.4, 1.0, half.a, pull_on(w_half, g, push), path, FOUR.tables)
     assert rest.a == pytest.approx(whole.a, abs=1e-10)
     np.testing.assert_allclose(w_half + rest.share @ g, w + whole.share @ g, atol=1e-10)
 
@@ -135,13 +135,13 @@ def test_the_moment_of_a_flip_is_where_the_output_weight_vanishes(start):
         a *= 0.1
         pull = pull_on(w, g, push)
         at = np.linspace(start, 1.0, 201)[1:]
-        signs = [passage(start, tau, a, pull, path, tableau.TABLES).a * a > 0 for tau in at]
+        signs = [passage(start, tau, a, pull, path, FOUR.tables).a * a > 0 for tau in at]
         if all(signs) or not start + 0.1 < at[signs.index(False)] < 0.95:
             continue
         guess = at[signs.index(False)]
-        tau = moment_of_flip(guess, start, a, pull, path, tableau.TABLES)
+        tau = moment_of_flip(guess, start, a, pull, path, FOUR.tables)
         assert tau == pytest.approx(guess, abs=0.01)
-        assert passage(start, tau, a, pull, path, tableau.TABLES).a == pytest.approx(0.0, abs=1e-13)
+        assert passage(start, tau, a, pull, path, FOUR.tables).a == pytest.approx(0.0, abs=1e-13)
         assert exact(a, w, g, path, start, tau)[0] == pytest.approx(0.0, abs=1e-6)
         found += 1
     assert found >= 10

@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import polynomial
 
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR, SIX, lagrange_matrix
 from reluflow.kernels.flow.layout import SLIDE
 from reluflow.kernels.flow.roots import (
-    BOUND,
     NEVER,
-    SPREAD,
     bound_outside,
     exit_boost,
     first_boundary,
@@ -24,6 +22,8 @@ from reluflow.kernels.flow.roots import (
     moments,
     turns_back,
 )
+
+START_GAUSS = np.append(0.0, FOUR.tables.gauss)
 
 
 def bernstein_value(coefficients, t):
@@ -118,14 +118,15 @@ def test_first_exit_is_odd_in_the_sign(seed):
 # ---------------------------------------------------------------------- planes and output weights
 
 
-def test_bounds_of_the_cheap_test_enclose_the_table():
-    table = np.abs(tableau.PATH_BERNSTEIN).max(axis=0)
-    assert (table <= BOUND).all()
-    assert (table >= 0.99 * np.array(BOUND)).all()
-    basis = tableau.lagrange_matrix(tableau.START_GAUSS, np.linspace(0.0, 1.0, 100001))
+@pytest.mark.parametrize("method", [FOUR, SIX], ids=["four", "six"])
+def test_bounds_of_the_cheap_test_enclose_the_polynomials(method):
+    tables, t = method.tables, np.linspace(0.0, 1.0, 100001)
+    basis = lagrange_matrix(np.append(0.0, tables.gauss), t)
     top = np.abs(basis).max(axis=0)
-    assert (top <= np.array(SPREAD) + 1e-12).all()
-    assert (top >= 0.99 * np.array(SPREAD)).all()
+    assert (top <= tables.spread).all()
+    assert (top >= 0.99 * tables.spread).all()
+    paths = np.cumsum(basis[1:] + basis[:-1], axis=0) * (0.5 * t[1])
+    assert (np.abs(paths).max(axis=0) <= tables.bound + 1e-9).all()
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -136,9 +137,9 @@ def test_first_boundary_is_the_earliest_exit_of_all_planes(seed):
     row = (z > 0).astype(np.int8)
     row[:3] = SLIDE  # slides have no exit
     speed = rng.normal(size=(1, size)) + 10.0 ** rng.uniform(-2, 1) * rng.normal(size=(5, size))
-    tau, where = first_boundary(z, row, speed, 0.7, tableau.PATH_BERNSTEIN, 0.0)
+    tau, where = first_boundary(z, row, speed, 0.7, FOUR.tables, 0.0)
     exits = [
-        first_exit(z[p] + 0.7 * tableau.PATH_BERNSTEIN @ speed[:, p], np.sign(z[p]), 0.0)
+        first_exit(z[p] + 0.7 * FOUR.tables.path @ speed[:, p], np.sign(z[p]), 0.0)
         for p in range(3, size)
     ]
     assert tau == pytest.approx(min(exits), rel=1e-12)
@@ -146,34 +147,34 @@ def test_first_boundary_is_the_earliest_exit_of_all_planes(seed):
 
 
 def test_a_pre_activation_at_rounding_leaves_only_if_it_is_carried_off():
-    nodes = tableau.START_GAUSS
+    nodes = START_GAUSS
     row, slack = np.array([1], np.int8), 1e-13
     out, back = (-np.ones(5), nodes - 0.25)  # leaves at once; leaves, and is back at tau = 1/2
     for z in (0.0, 5e-14, -5e-14):
         start = np.array([z])
-        tau, where = first_boundary(start, row, out[:, None], 1.0, tableau.PATH_BERNSTEIN, slack)
+        tau, where = first_boundary(start, row, out[:, None], 1.0, FOUR.tables, slack)
         assert (tau <= 1e-12, where) == (True, 0)
-        tau, _ = first_boundary(start, row, back[:, None], 1.0, tableau.PATH_BERNSTEIN, slack)
+        tau, _ = first_boundary(start, row, back[:, None], 1.0, FOUR.tables, slack)
         assert tau <= 1e-11
-        tau, _ = first_boundary(start, row, -out[:, None], 1.0, tableau.PATH_BERNSTEIN, slack)
+        tau, _ = first_boundary(start, row, -out[:, None], 1.0, FOUR.tables, slack)
         assert tau == 2.0
         # a drift that stays within rounding is none
         tiny = 0.5e-13 * out[:, None]
-        assert first_boundary(start, row, tiny, 1.0, tableau.PATH_BERNSTEIN, slack)[1] == -1
+        assert first_boundary(start, row, tiny, 1.0, FOUR.tables, slack)[1] == -1
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_first_flip_is_the_first_zero_of_the_output_weight(seed):
     rng = np.random.default_rng(seed)
     slope = 2.0 * rng.normal(size=5)  # a quartic through the start and the Gauss nodes
-    p = polynomial.polyint(np.polyfit(tableau.START_GAUSS, slope, 4)[::-1]) * 0.8
+    p = polynomial.polyint(np.polyfit(START_GAUSS, slope, 4)[::-1]) * 0.8
     p[0] = a = rng.normal() * 0.5
-    found = first_flip(a, slope, 0.8, tableau.PATH_BERNSTEIN)
+    found = first_flip(a, slope, 0.8, FOUR.tables.path)
     assert found == pytest.approx(exit_by_roots(p, np.sign(a)), abs=1e-9)
 
 
 def test_an_output_weight_of_zero_has_no_flip():
-    assert first_flip(0.0, np.ones(5), 1.0, tableau.PATH_BERNSTEIN) == 2.0
+    assert first_flip(0.0, np.ones(5), 1.0, FOUR.tables.path) == 2.0
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -182,9 +183,9 @@ def test_a_weight_leaves_the_box_when_it_is_first_outside(seed):
     force = rng.choice([-1.0, 1.0]) * (1.5 + 0.2 * rng.normal(size=5))
     share = force * (rng.uniform(0.1, 0.9) + 0.6 * rng.normal(size=5))
     share[0] = force[0] * rng.uniform(0.05, 0.95)
-    tau, up = leaves_box(share, force, tableau.FORCE_BERNSTEIN, 0.0, 1e-9)
+    tau, up = leaves_box(share, force, FOUR.tables.force, 0.0, 1e-9)
     at = np.linspace(0.0, 1.0, 20001)
-    path = tableau.lagrange_matrix(tableau.START_RADAU, at)
+    path = lagrange_matrix(FOUR.tables.nodes, at)
     theta = (path @ share) / (path @ force)
     outside = np.flatnonzero((theta < 0.0) | (theta > 1.0))
     if len(outside):
@@ -195,13 +196,13 @@ def test_a_weight_leaves_the_box_when_it_is_first_outside(seed):
 
 
 def test_a_weight_that_settles_at_an_end_of_the_box_stays_there():
-    nodes = tableau.START_RADAU
+    nodes = FOUR.tables.nodes
     force = np.full(5, -2.0)
     share = force * (1.0 + 1e-7 * nodes)  # beyond 1, by less than forces are known
-    assert leaves_box(share, force, tableau.FORCE_BERNSTEIN, 1e-9, 1e-6)[0] == 2.0
+    assert leaves_box(share, force, FOUR.tables.force, 1e-9, 1e-6)[0] == 2.0
     # far enough in the end: it left when it was outside by ``near``
     share = force * (1.0 + 1e-3 * nodes)
-    tau, up = leaves_box(share, force, tableau.FORCE_BERNSTEIN, 1e-4, 1e-3)
+    tau, up = leaves_box(share, force, FOUR.tables.force, 1e-4, 1e-3)
     assert tau == pytest.approx(0.05)
     assert up
 
@@ -211,7 +212,7 @@ def test_a_weight_that_settles_at_an_end_of_the_box_stays_there():
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_a_weight_may_be_outside_by_less_if_it_is_for_long(force, power, end):
     """Outside by 1e-7 t^k: the mean is 1e-7 / (k + 1), whichever end it leaves by."""
-    nodes, weights = tableau.START_RADAU, tableau.RADAU_A[-1]
+    nodes, weights = FOUR.tables.nodes, FOUR.weights
     out = (1e-7 if end else -1e-7) * np.sign(force) * nodes**power
     forces = np.full(5, force)
     mean = 1e-7 / (power + 1)
@@ -357,8 +358,8 @@ def test_moments_are_the_roots_inside_their_brackets(seed):
 )
 def test_what_comes_near_a_plane_and_turns_back(side, vertex, least, moment):
     # z = (t - vertex)^2 + least in a step of 2, from its speed at the start and the Gauss nodes
-    at = np.concatenate([[0.0], tableau.TABLES.gauss])
+    at = np.concatenate([[0.0], FOUR.tables.gauss])
     speed = side * 2.0 * (at - vertex) / 2.0
     z = side * (vertex**2 + least)
-    found = turns_back(z, side, speed, 2.0, tableau.TABLES.path, 1e-5)
+    found = turns_back(z, side, speed, 2.0, FOUR.tables.path, 1e-5)
     assert found == pytest.approx(moment, abs=1e-9)

@@ -19,10 +19,10 @@ from kernels.flow.scene import (
     rows_in,
     system_of,
 )
-from reluflow.engines.flow import tableau
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.tableau import FOUR, lagrange_matrix
 from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.step import carry
 
@@ -34,7 +34,7 @@ def carried(at, c, step, *, patient=True, **limits):
     """The neurons at the end of a step of given forces, and the events on their way."""
     log = empty_log()
     sure = nobody_sure(at)
-    moved = carry(system_of(at), c, step, tableau.TABLES, limits_with(**limits), sure, patient, log)
+    moved = carry(system_of(at), c, step, FOUR.tables, limits_with(**limits), sure, patient, log)
     return moved, rows_in(log)
 
 
@@ -60,11 +60,11 @@ def test_end_states_equal_the_dense_solution(hidden, shared, step):
         at = begun(seed, hidden=hidden, shared=shared)
         c = random_forces(seed, at)
         moved, through = without_events(at, c, step)
-        g = pulls_of(at, tableau.RADAU_TO_GAUSS @ c)
+        g = pulls_of(at, FOUR.tables.to_gauss @ c)
         for j in through:
             _, end = carry_by_dense_solve(
-                at.state.a[j], at.state.w[j], g[:, j], step, tableau.GAUSS_A, tableau.GAUSS_B,
-                hidden,
+                at.state.a[j], at.state.w[j], g[:, j], step, FOUR.tables.gauss_a,
+                FOUR.tables.gauss_b, hidden,
             )  # fmt: skip
             np.testing.assert_allclose(np.append(moved.a[j], moved.w[j]), end, rtol=0, atol=1e-12)
             compared += 1
@@ -135,7 +135,7 @@ def follow(at, j, forces, step):
     while True:
 
         def field(s, v, row=row):
-            c = tableau.lagrange_matrix(tableau.START_RADAU, np.array([s / step]))[0] @ forces
+            c = lagrange_matrix(FOUR.tables.nodes, np.array([s / step]))[0] @ forces
             own = row[planes.owner]
             active = np.where(planes.length > 0, own == 1, own == 0)
             g = np.where(active, c, 0.0) @ X
@@ -166,7 +166,7 @@ def test_light_neurons_cross_inside_the_step(shared):
         rng = np.random.default_rng(seed + 100)
         # a cubic, so that the interpolants with and without the start agree
         bend = 0.05 * rng.normal(size=(3, at.problem.n))
-        c = at.c + (tableau.RADAU[:, None] ** np.arange(1, 4)) @ bend
+        c = at.c + (FOUR.tables.radau[:, None] ** np.arange(1, 4)) @ bend
         moved, events = carried(at, c, STEP, light=EVERYBODY)
         forces = np.concatenate([at.c[None], c])
         for j in np.unique(events[:, 1]).astype(int):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kernels.flow.scene import S
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.transport import (
     balance_of,
     class_matrices,
@@ -23,11 +23,11 @@ def test_a_neuron_alone_is_carried_as_in_its_class(hidden, step):
     rng = np.random.default_rng(8)
     g, w, a = rng.normal(size=(S, 3)), rng.normal(size=3), 0.7
     b = g @ w
-    method = damped(tableau.GAUSS_A, step, 0.0)
+    method = damped(FOUR.tables.gauss_a, step, 0.0)
     matrices = class_matrices(g[None], method, hidden)
     shared, alone = np.empty((2, S)), np.empty((2, S))
     slopes(a, b, matrices, 0, method, hidden, shared)
-    slopes_alone(a, b, g @ g.T, step, tableau.GAUSS_A, hidden, alone[0], alone[1])
+    slopes_alone(a, b, g @ g.T, step, FOUR.tables.gauss_a, hidden, alone[0], alone[1])
     np.testing.assert_allclose(alone, shared, rtol=1e-12)
 
 
@@ -36,9 +36,9 @@ def test_slopes_satisfy_the_collocation_equations(hidden):
     rng = np.random.default_rng(5)
     g, w, a, step = rng.normal(size=(S, 3)), rng.normal(size=3), -0.4, 0.9
     value, slope = np.empty((2, S))
-    slopes_alone(a, g @ w, g @ g.T, step, tableau.GAUSS_A, hidden, value, slope)
-    there = w + step * tableau.GAUSS_A @ (value[:, None] * g)
-    np.testing.assert_allclose(value, a + step * tableau.GAUSS_A @ slope, rtol=1e-13)
+    slopes_alone(a, g @ w, g @ g.T, step, FOUR.tables.gauss_a, hidden, value, slope)
+    there = w + step * FOUR.tables.gauss_a @ (value[:, None] * g)
+    np.testing.assert_allclose(value, a + step * FOUR.tables.gauss_a @ slope, rtol=1e-13)
     expected = np.zeros(S) if hidden else np.einsum("kd,kd->k", there, g)
     np.testing.assert_allclose(slope, expected, rtol=1e-12, atol=1e-13)
 
@@ -51,7 +51,7 @@ def test_with_decay_slopes_satisfy_the_collocation_equations(rate):
     """``a' = w.g - mu a, w' = a g - mu w``, written out for all stages at once."""
     rng = np.random.default_rng(6)
     g, w, a, step = rng.normal(size=(S, 3)), rng.normal(size=3), -0.4, 0.9
-    decay, A, b = rate / step, tableau.GAUSS_A, tableau.GAUSS_B
+    decay, A, b = rate / step, FOUR.tables.gauss_a, FOUR.tables.gauss_b
     method = damped(A, step, decay)
     out = np.empty((2, S))
     slopes(a, g @ w, class_matrices(g[None], method, False), 0, method, False, out)
@@ -73,11 +73,11 @@ def test_with_decay_slopes_satisfy_the_collocation_equations(rate):
 def test_a_neuron_that_grows_as_fast_as_it_decays_stays():
     g = np.tile([0.6, 0.0, 0.8], (S, 1))
     for step in (0.1, 1.0, 19.0):
-        method = damped(tableau.GAUSS_A, step, 1.0)
+        method = damped(FOUR.tables.gauss_a, step, 1.0)
         out = np.empty((2, S))
         slopes(2.0, 2.0 * np.ones(S), class_matrices(g[None], method, False), 0, method, False, out)
         np.testing.assert_allclose(out, 2.0, rtol=1e-12)
-        keep, weights = damped_end(method, tableau.GAUSS_B, 1.0)
+        keep, weights = damped_end(method, FOUR.tables.gauss_b, 1.0)
         end = keep * 2.0 + step * weights @ out[1]
         assert end == pytest.approx(2.0 * np.exp(step), rel=1e-12)
 

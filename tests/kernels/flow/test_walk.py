@@ -17,18 +17,18 @@ from kernels.flow.scene import (
     pulls_on,
     rows_in,
 )
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR, lagrange_matrix
 from reluflow.kernels.flow.collocation import at_points
 from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, FLIP, GRAZES, SLIDE
 from reluflow.kernels.flow.walk import PARTS, walk
 
-NODES = tableau.START_RADAU
+NODES = FOUR.tables.nodes
 
 
 def small_steps(a, w, planes, forces, count):
     """Explicit Euler with the smallest pull at every plane within reach of a step; final (a, w)."""
     at = (np.arange(count) + 0.5) / count
-    path = tableau.lagrange_matrix(NODES, at) @ forces
+    path = lagrange_matrix(NODES, at) @ forces
     U = planes.U
     for c in path:
         low, high = pulls_on(c, planes)
@@ -56,7 +56,7 @@ def walked(a, w, planes, forces, weight=1.0):
     low, high = pulls_on(forces, planes)
     neuron = one_neuron(a, w, planes, weight=weight)
     log, kinks = empty_log(), np.zeros((S, 2, len(planes.U)))
-    tau = walk(neuron, path_of(low, high), planes, tableau.TABLES, limits_with(), log, kinks)
+    tau = walk(neuron, path_of(low, high), planes, FOUR.tables, limits_with(), log, kinks)
     return neuron, rows_in(log), tau, kinks
 
 
@@ -126,7 +126,7 @@ def test_crossings_of_shared_planes_are_those_of_an_adaptive_solver(seed):
         return
 
     def field(s, v):
-        c = tableau.lagrange_matrix(NODES, np.array([s]))[0] @ forces
+        c = lagrange_matrix(NODES, np.array([s]))[0] @ forces
         g = (c * (X @ v[1:] > 0)) @ X
         return np.append(v[1:] @ g, v[0] * g)
 
@@ -157,7 +157,7 @@ def test_a_change_of_sign_between_the_planes_is_listed():
 
 
 def test_kinks_are_the_outputs_beyond_those_of_the_first_row():
-    at_nodes = tableau.lagrange_matrix(NODES, np.linspace(0.0, 1.0, 4001)[:-1] + 0.5 / 4000)
+    at_nodes = lagrange_matrix(NODES, np.linspace(0.0, 1.0, 4001)[:-1] + 0.5 / 4000)
     compared = 0
     for seed in range(24):
         a, w, planes, forces = drawn(seed, shared=bool(seed % 2))
@@ -165,9 +165,9 @@ def test_kinks_are_the_outputs_beyond_those_of_the_first_row():
         if tau <= 1.0 or not len(log):
             continue
         X, mine = points_of(planes), at_points(kinks, planes)
-        for k, node in enumerate(tableau.RADAU):
+        for k, node in enumerate(FOUR.tables.radau):
             # up to the node alone, in its row and in the first
-            part = tableau.lagrange_matrix(NODES, node * NODES) @ forces * node
+            part = lagrange_matrix(NODES, node * NODES) @ forces * node
             # time is rescaled to the unit step: pulls shrink with it
             there, *_ = walked(a, w, planes, part)
             b, v = np.float64(a), w.copy()
@@ -192,7 +192,7 @@ def test_a_walk_that_flips_in_a_slide_leaves_its_plane(theta):
     neuron = one_neuron(-0.3, [0.0, 1.0], planes, row=[2, 1])
     log, kinks = empty_log(), np.zeros((S, 2, 2))
     path = path_of(low, high)
-    assert walk(neuron, path, planes, tableau.TABLES, limits_with(), log, kinks) == 2.0
+    assert walk(neuron, path, planes, FOUR.tables, limits_with(), log, kinks) == 2.0
     events = rows_in(log)
     assert events[:, 4].astype(int).tolist() == [FLIP, BRANCH, int(theta > 0.5)]
     # a' = w_2, w_2' = a along the plane
@@ -221,7 +221,7 @@ def grown(strength, turn):
     neuron = one_neuron(1.0, [np.sqrt(1.0 - 1e-4), -0.01], planes)
     log, kinks = empty_log(), np.zeros((S, 2, 2))
     limits = limits_with(turn=turn)
-    tau = walk(neuron, path_of(low, high), planes, tableau.TABLES, limits, log, kinks)
+    tau = walk(neuron, path_of(low, high), planes, FOUR.tables, limits, log, kinks)
     return neuron, rows_in(log), tau
 
 
@@ -266,7 +266,7 @@ def test_a_crossing_that_would_have_turned_back_at_once_is_undecided(deep, undec
     log, kinks = empty_log(), np.zeros((S, 2, 2))
     limits = limits_with(known=1e-6 / np.hypot(1.0 if hidden else a, 1.0))
     path = path_of(low / a, high / a, hidden=hidden)
-    assert walk(neuron, path, planes, tableau.TABLES, limits, log, kinks) == 2.0
+    assert walk(neuron, path, planes, FOUR.tables, limits, log, kinks) == 2.0
     events = rows_in(log)
     told = [(int(before), int(after)) for before, after in events[:, 3:]]
     assert told == [(GRAZES, BRANCH)] * undecided + [(ABOVE, BELOW)]

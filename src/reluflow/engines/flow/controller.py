@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import riders, tolerances
+from reluflow.engines.flow import growth, riders, tolerances
 from reluflow.engines.flow import step as coupled
 from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
@@ -49,6 +49,8 @@ GAIN = 2.0
 FEW, NEURONS_AN_EVENT = 8, 20
 # ... and so many points, where the equations are solved for all nodes together
 FEW_POINTS = 64
+# where riders could not ride they are not asked for up to so many steps
+LONG_WALK = 15
 # the trend of the error from one step to the next goes on, within this factor for the step
 TREND = 2.0
 
@@ -82,6 +84,7 @@ class Controller:
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
         self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
         self.method = FOUR
+        self.on_foot = self.failed = 0  # steps until riders are tried again; as many last time
         self.before: Stretch | None = None  # the last step, if its own error limited it
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
 
@@ -91,7 +94,11 @@ class Controller:
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
-        ride = riders.riders(at, self.rtol)
+        if self.on_foot > 0:
+            self.on_foot -= 1
+            return self._advance(at, limit)
+        burden = growth.turn(self.rtol, self.method) / self._wanted(at)
+        ride = riders.riders(at, self.rtol, burden)
         if not len(ride):
             return self._advance(at, limit)
         others = riders.without(at, ride)
@@ -100,18 +107,23 @@ class Controller:
             step = self._advance(others, allowed)
             taken = riders.carried(at, ride, step.stretch, step.end, self.rtol)
             if taken.end is not None:
+                self.failed = 0
                 return Step(step.stretch, taken.end)
             self.log.drop()
             allowed = 0.5 * step.stretch.step
             if not taken.shorter or allowed * at.fastest < 1.0:
+                self.on_foot = self.failed = min(2 * self.failed + 1, LONG_WALK)
                 return self._advance(at, limit)
+
+    def _wanted(self, at: Start) -> float:
+        return at.state.step * (GAIN if self.method is SIX else 1.0)
 
     def _advance(self, at: Start, limit: float) -> Step:
         limits = self.limits(at)
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
         method = self.method
-        wanted = at.state.step * (GAIN if method is SIX else 1.0)
+        wanted = self._wanted(at)
         step = min(wanted, reach, limit)
         if step * at.most_noise > 0.5 * tolerances.NOISE * self.rtol:
             # rounding stays far below the tolerance

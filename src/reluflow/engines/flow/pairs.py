@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow import tableau
+from reluflow.engines.flow.tableau import FOUR
 
 
 class Pair(NamedTuple):
@@ -85,7 +85,7 @@ def _inside(theta: float) -> Array:
 LEAN = _pair(
     _LEAN,
     _LEAN_GAP,
-    np.stack([_inside(theta) for theta in tableau.FOUR.tables.radau[:-1]]),
+    np.stack([_inside(theta) for theta in FOUR.tables.radau[:-1]]),
     (0, 2, 3, 6),
     5,
     2.5,

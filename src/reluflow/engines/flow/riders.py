@@ -47,22 +47,22 @@ class Ride(NamedTuple):
     shorter: bool = True
 
 
-def riders(at: Start, rtol: float) -> Indices:
-    """The neurons that ride here and would limit the step to be tried.
+def riders(at: Start, rtol: float, pace: float) -> Indices:
+    """The neurons that ride here and would limit the step to be tried: it allows a certain pace.
 
     Their outputs are `FAR` e-folds below the tolerance.
     """
     problem, state, rows = at.problem, at.state, at.classes
-    none, least = np.empty(0, np.int64), BURDEN * growth.turn(rtol) / state.step
+    none, least = np.empty(0, np.int64), BURDEN * pace
     if problem.hidden or at.fastest < least:
         return none
     level = _level(problem, rtol)
     if not _any_below(at, level - FAR):
         return none
-    pace = np.where(rows.cid >= 0, at.speeds[rows.cid], -1.0)
+    speeds = np.where(rows.cid >= 0, at.speeds[rows.cid], -1.0)
     small = level - state.log_outputs(problem) > FAR
-    least = max(least, FASTER * float(pace[~small].max(initial=0.0)))
-    small &= pace >= least
+    least = max(least, FASTER * float(speeds[~small].max(initial=0.0)))
+    small &= speeds >= least
     if not small.any():
         return none
     # in balance, to rounding: those that have grown far beyond what they were out of it

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import Tables
-from reluflow.quadrature import GAUSS_4, GAUSS_6, RADAU_4, RADAU_6
+from reluflow.quadrature import GAUSS_4, GAUSS_6, GAUSS_12, GAUSS_12_WEIGHTS, RADAU_4, RADAU_6
 
 
 def _lagrange(nodes: Array) -> list[Array]:
@@ -40,8 +40,9 @@ def lagrange_matrix(nodes: Array, at: Array) -> Array:
 
 def _integrals(nodes: Array, ends: Array) -> Array:
     r"""``M[k, l]`` = integral of the l-th basis polynomial from 0 to ``ends[k]``."""
+    # from monomial coefficients they would be off by some 1e-15, and so the size of all that grows
     return np.array(
-        [[polynomial.polyval(end, polynomial.polyint(p)) for p in _lagrange(nodes)] for end in ends]
+        [end * GAUSS_12_WEIGHTS @ lagrange_matrix(nodes, end * GAUSS_12) for end in ends]
     )
 
 

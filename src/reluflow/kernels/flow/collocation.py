@@ -215,7 +215,6 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
                 forecast[k, i] = c0[i] - step * tables.radau[k] * slope[i]
     c = forecast + rebent(guess.bend, tables.nodes, guess.ratio)
     blocks = _blocks(values, step, damped(tables.radau_a, step, system.law.decay).A)
-    out = c
     previous = np.inf
     for iteration in range(1, MAX_ITERATIONS + 1):
         out = node_outputs(c, system, step, tables.radau_a) + guess.kinks
@@ -236,11 +235,12 @@ def solve_square(system: System, step: float, guess: Guess, tables: Tables) -> S
         c += change
         if settled(size, previous, guess.goal, system.rounding):
             defect, largest, fastest = defects(system, c, tables.to_start)
-            return Solved(iteration, out, c, c - forecast, defect, largest, fastest)
+            h = system.planes.y - c / kappa
+            return Solved(iteration, h, c, c - forecast, defect, largest, fastest)
         if size > 2.0 * previous and iteration > 2:
             break
         previous = size
-    return Solved(0, out, c, guess.bend, 0.0, 0.0, 0.0)
+    return Solved(0, c, c, guess.bend, 0.0, 0.0, 0.0)
 
 
 @kernel

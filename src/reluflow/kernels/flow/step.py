@@ -48,6 +48,9 @@ from reluflow.kernels.flow.transport import (
 from reluflow.kernels.flow.walk import walk
 from reluflow.kernels.kernel import kernel
 
+# what moves by this share of its distance from a plane does not turn back from it
+HARDLY = 0.01
+
 
 class Moved(NamedTuple):
     """Neurons at the end of a step.
@@ -162,11 +165,12 @@ def _note_graze(
         repels = neurons.a[j] * (path.high[-1, p] - path.low[-1, p]) > 0.0
         if side * speed[0, p] >= 0.0 or not repels:
             continue
-        # as near as it can come at the largest speed
         most = 0.0
         for r in range(len(speed)):
             most += tables.spread[r] * abs(speed[r, p])
-        if abs(neurons.z[j, p]) > path.step * most + depth:
+        most *= path.step
+        # it cannot come near, or it does not move but by rounding: the neuron grows along the plane
+        if abs(neurons.z[j, p]) > most + depth or most <= HARDLY * abs(neurons.z[j, p]):
             continue
         moment = turns_back(neurons.z[j, p], side, speed[:, p], path.step, tables.path, depth)
         if moment <= 1.0:
