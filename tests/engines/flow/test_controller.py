@@ -10,10 +10,10 @@ from reluflow.engines.flow.controller import (
     Counters,
     StepFailedError,
     _forces_at,
-    redirect,
 )
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.redirect import redirect
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
 from reluflow.engines.flow.tableau import FOUR
@@ -74,7 +74,7 @@ def begun(seed=0, rtol=1e-6, m=6, scale=1.0):
     problem = Problem(data, net, rf.losses.Square(), "both")
     controller = Controller(problem, rtol, Counters(), EventLog())
     state = start(problem)
-    state.step = controller.first_step()
+    state.step = controller.pace.first()
     return controller, begin_at(problem, state)
 
 

@@ -23,36 +23,22 @@ from reluflow.engines.flow import step as coupled
 from reluflow.engines.flow.agenda import Agenda
 from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
+from reluflow.engines.flow.pace import Pace
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.redirect import redirect
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import Attempt, Stretch
-from reluflow.engines.flow.tableau import FOUR, SIX, lagrange_matrix
+from reluflow.engines.flow.tableau import lagrange_matrix
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, SLIDE, Limits
-from reluflow.kernels.flow.neuron import STILL
-from reluflow.kernels.flow.planes import is_pulled, land, multipliers
+from reluflow.kernels.flow.layout import Limits
 
-SAFETY = 0.85
-# the first step, and how much longer the next one may be: a try that fails costs no more than a
-# step that is too short
-FIRST, GROWTH = 2.0, 12.0
 # e-folds of weight decay in a step, at most: the weights are multiplied by that, and divided again
 LONGEST = 20.0
 # so often a step is tried before the run fails
 TRIES = 400
-# the step by six stages is so many times as long, where accuracy limits it; `State.step` is always
-# that by four
-GAIN = 2.0
-# six stages cost half as much again a step and twice as much an event: worth it up to so many
-# events, and one more for so many neurons
-FEW, NEURONS_AN_EVENT = 8, 20
-# ... and so many points, where the equations are solved for all nodes together
-FEW_POINTS = 64
 # where riders could not ride they are not asked for up to so many steps
 LONG_WALK = 15
-# the trend of the error from one step to the next goes on, within this factor for the step
-TREND = 2.0
 
 
 class StepFailedError(ArithmeticError):
@@ -83,21 +69,16 @@ class Controller:
         self.agenda = Agenda()
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
         self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
-        self.method = FOUR
+        self.pace = Pace(problem, rtol)
         self.on_foot = self.failed = 0  # steps until riders are tried again; as many last time
-        self.before: Stretch | None = None  # the last step, if its own error limited it
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
-
-    def first_step(self) -> float:
-        """The step to try at the start of a run."""
-        return float(FIRST * self.rtol ** (1.0 / FOUR.order) / self.problem.rate)
 
     def advance(self, at: Start, limit: float) -> Step:
         """Take one step of at most ``limit`` and carry out the events in it."""
         if self.on_foot > 0:
             self.on_foot -= 1
             return self._advance(at, limit)
-        burden = growth.turn(self.rtol, self.method) / self._wanted(at)
+        burden = growth.turn(self.rtol, self.pace.method) / self.pace.wanted(at)
         ride = riders.riders(at, self.rtol, burden)
         if not len(ride):
             return self._advance(at, limit)
@@ -115,15 +96,11 @@ class Controller:
                 self.on_foot = self.failed = min(2 * self.failed + 1, LONG_WALK)
                 return self._advance(at, limit)
 
-    def _wanted(self, at: Start) -> float:
-        return at.state.step * (GAIN if self.method is SIX else 1.0)
-
     def _advance(self, at: Start, limit: float) -> Step:
         limits = self.limits(at)
         self.leaving.clear()
         reach = self._reach(at, limits, 0.0)
-        method = self.method
-        wanted = self._wanted(at)
+        method, wanted = self.pace.method, self.pace.wanted(at)
         step = min(wanted, reach, limit)
         if step * at.most_noise > 0.5 * tolerances.NOISE * self.rtol:
             # rounding stays far below the tolerance
@@ -138,7 +115,8 @@ class Controller:
             tried = coupled.attempt(at, step, self.rtol, method, longer, limits, sure, patient)
             longer = tried.stretch
             if tried.moved is None:
-                step = wanted = self._reject(tried, step)
+                self.counters.rejected += 1
+                step = wanted = self.pace.after_failure(tried.stretch, step)
                 if at.state.clock + step == at.state.clock:
                     raise StepFailedError(
                         f"no step at clock {at.state.clock:.6g} meets the tolerance: at a log-loss "
@@ -155,7 +133,7 @@ class Controller:
             elif not (tried.moved.whole or patient):
                 patient = True
             else:
-                return self.accept(at, tried, self._following(tried, wanted, cut))
+                return self.accept(at, tried, self.pace.following(tried, wanted, cut))
         raise StepFailedError(
             f"a step at clock {at.state.clock:.6g} was tried {TRIES} times, last with size "
             f"{step:.3g}, and could not be completed"
@@ -189,11 +167,6 @@ class Controller:
         reach = self.agenda.reach(at.state.clock, limits.light, rate, at.stiffness)
         # what was expected now lies behind: a step has to move the clock
         return max(reach, 2.0 * float(np.spacing(at.state.clock)))
-
-    def _reject(self, tried: Attempt, step: float) -> float:
-        self.counters.rejected += 1
-        error = 1e9 if tried.stretch is None else tried.stretch.error
-        return float(step * max(0.15, SAFETY * error ** (-1.0 / self.method.order)))
 
     def _shorten(self, at: Start, tried: Attempt, limits: Limits) -> float | None:
         """The size of a shorter step, if this one passes over something that matters."""
@@ -249,27 +222,6 @@ class Controller:
 
     # ------------------------------------------------------------------ the end of a step
 
-    def _following(self, tried: Attempt, wanted: float, cut: bool) -> float:
-        """The next step to try: by the error of this one, unless something else has cut it.
-
-        Where the error of steps of one size shrinks or grows from step to step it goes on to do so
-        (Gustafsson). And the method for it.
-        """
-        stretch, before = tried.stretch, self.before
-        assert stretch is not None
-        root, error = -1.0 / stretch.method.order, max(stretch.error, 1e-12)
-        growth = SAFETY * error**root
-        if before is not None and before.method is stretch.method and not cut:
-            trend = stretch.step / before.step * (error / max(before.error, 1e-12)) ** root
-            growth *= min(max(trend, 1.0 / TREND), TREND)
-        fitting = stretch.step * min(GROWTH, growth)
-        self.before = None if cut else stretch
-        following = max(wanted, fitting) if cut else fitting
-        few = len(tried.events) <= FEW + len(self.problem.sign) // NEURONS_AN_EVENT
-        small = self.problem.is_square or self.problem.n <= FEW_POINTS
-        self.method = SIX if few and small and not cut else FOUR
-        return float(following / (GAIN if stretch.method is SIX else 1.0))
-
     def accept(self, at: Start, tried: Attempt, following: float) -> Step:
         """The state after a tried step, its events written down; ``following``: the next to try."""
         stretch, moved = tried.stretch, tried.moved
@@ -310,54 +262,3 @@ def _forces_at(at: Start, stretch: Stretch, tau: float) -> Array:
     """Forces at a share of a solved step: a polynomial through those at its start, too."""
     weights = lagrange_matrix(stretch.method.tables.nodes, np.array([tau]))[0]
     return np.asarray(weights @ np.vstack([at.c, stretch.c]))
-
-
-def redirect(
-    problem: Problem, state: State, c: Array, j: int, log: EventLog,
-    came_from: State | None = None, tick: float = 0.0,
-) -> None:  # fmt: skip
-    """Choose the modes of neuron j at the planes it is on, in forces ``c``; writes down the events.
-
-    It moved there from its place in ``came_from``, or else rests or starts there. Of ``tick`` see
-    `kernels.flow.layout.Limits`.
-    """
-    planes = problem.planes
-    row, w = state.mode[j], state.w[j]
-    low, high = (pair[0] for pair in on_planes(c[None], planes))
-    a = float(state.a[j])
-    f = multipliers(low, high, row, planes.gram)
-    # at the origin its own size is no measure of rounding: that from where it came is
-    size = float((came_from or state).sizes(problem.hidden)[j])
-    if a == 0.0 and not problem.hidden:  # the sign it will have; rounding has none
-        z = planes.U @ w
-        a = float(np.sign(f @ np.where(np.abs(z) <= tolerances.ON_PLANE * size, 0.0, z)))
-    direction = a * (f @ planes.U) if came_from is not None else None
-    size = max(size, tick * abs(a) / tolerances.ON_PLANE)
-    on = row == SLIDE
-    if np.abs(w).max() <= 100.0 * tolerances.ON_PLANE * size:
-        on = np.ones_like(on)
-    elif direction is not None:
-        near = np.abs(planes.U @ w) <= 100.0 * tolerances.ON_PLANE * size
-        rate = np.where(row == ABOVE, -1.0, 1.0) * (planes.U @ direction)
-        on |= near & (rate > STILL * np.abs(rate).max())
-    elif not on.any():
-        on = np.abs(planes.U @ w) <= tolerances.ON_PLANE * size
-    if not on.any():
-        return
-    land(w, on, planes)
-    if a == 0.0:  # nothing moves it; with both layers trained anything else would make it move
-        if not problem.hidden and w.any():
-            log.add(state.clock, j, int(np.flatnonzero(on)[0]), BRANCH)
-            held = np.where(on, np.where(planes.both, SLIDE, BELOW), row).astype(row.dtype)
-            if not is_pulled(held, planes.both):  # nor will anything: not even rounding
-                log.compare(state.clock, j, row, held, planes.both)
-                state.mode[j] = held
-        return
-    way = Crossroads(problem, a, low, high).choose(row, on, direction)
-    if not way.unique:
-        log.add(state.clock, j, int(np.flatnonzero(on)[0]), BRANCH)
-    log.compare(state.clock, j, row, way.row, planes.both)
-    state.mode[j] = way.row
-    state.still_sigma[j] = np.nan
-    if way.offset is not None:
-        w += 10.0 * tolerances.ON_PLANE * size * way.offset

@@ -108,7 +108,7 @@ class Crowd:
             following = max(wanted, fitting) if step < wanted else fitting
             self.taken += 1
             self.usual += (step - self.usual) / min(self.taken, LOOK)
-            self.controller.before = None
+            self.controller.pace.forget()
             return self.controller.accept(at, tried, following)
         return self.controller.advance(at.whole, limit)  # a crossroads just ahead
 

@@ -23,11 +23,12 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow import clock, decayed, riders
 from reluflow.engines.flow.certificate import Limit, Stagnation, find_limit
-from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError, redirect
+from reluflow.engines.flow.controller import Controller, Counters, Step, StepFailedError
 from reluflow.engines.flow.crowd import Crowd
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.plateau import Plateau
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.redirect import redirect
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.tolerances import DROWNED, ON_PLANE
@@ -78,7 +79,7 @@ class Flow:
         self.plateaus = 0
         self.close = resolution(problem, stops.log_loss)
         if state.step == 0.0:
-            state.step = self.controller.first_step()
+            state.step = self.controller.pace.first()
 
     def start_modes(self) -> None:
         """Settle neurons that start exactly on planes: no motion brought them there."""

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.controller import redirect
 from reluflow.engines.flow.decayed import FADED, unrest
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.redirect import redirect
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.tolerances import CLEAR, DORMANT, RESTING, WORTHWHILE

@@ -226,7 +226,7 @@ def _carry_the_quiet(
         if first <= 1.0:
             size_j, after = neurons.weight[j] * full, 1.0 - first
             if size_j < limits.light:
-                ends.weighs[j] = neurons.weight[j]
+                ends.weighs[j] = neurons.weight[j] if limits.tail < 1.0 else 0.0
             elif not (size_j * after**2 < limits.late and after <= limits.tail):
                 whole = False
             continue
