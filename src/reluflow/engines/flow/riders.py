@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import growth, lag
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.start import Start
+from reluflow.engines.flow.start import Start, classes_of
 from reluflow.engines.flow.state import State
 from reluflow.engines.flow.step import Stretch
 from reluflow.engines.flow.tolerances import BURDEN, EVEN, FAR, FASTER, GONE, LAG
 from reluflow.kernels.flow.forces import on_planes, spread
-from reluflow.kernels.flow.layout import ABOVE, SLIDE, Rows
+from reluflow.kernels.flow.layout import ABOVE, SLIDE
 from reluflow.kernels.flow.planes import land
 from reluflow.kernels.flow.plateau import any_below
 
@@ -89,26 +89,10 @@ def without(at: Start, own: Indices) -> Start:
 
     What they add to outputs and to the kernel is far below the tolerance.
     """
-    rows = at.classes
-    cid = rows.cid.copy()
+    cid = at.classes.cid.copy()
     cid[own] = -1
-    counts = np.bincount(cid + 1, minlength=len(rows.face) + 1)[1:]
-    kinds = np.flatnonzero(counts)
-    number = np.full(len(counts) + 1, -1)  # the last is that of neurons without a class
-    number[kinds] = np.arange(len(kinds))
-    left = _chosen(rows, kinds)._replace(cid=number[cid])
+    kinds, left = classes_of(at.classes, cid)
     return replace(at, classes=left, speeds=at.speeds[kinds])
-
-
-def _chosen(rows: Rows, kinds: Indices) -> Rows:
-    """Some of the classes."""
-    counts = np.diff(rows.begin)[kinds]
-    begin = np.concatenate([[0], np.cumsum(counts)])
-    slides = np.repeat(rows.begin[kinds] - begin[:-1], counts) + np.arange(begin[-1])
-    return Rows(
-        rows.cid, rows.face[kinds], begin, rows.plane[slides], rows.dual[slides],
-        rows.lift[slides], rows.free[kinds], rows.ray[kinds], rows.axis[kinds],
-    )  # fmt: skip
 
 
 class Pulls(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow.problem import Problem
@@ -118,6 +119,20 @@ class Start:
         """Rates and modes of the residual: eigenvalues and eigenvectors of kappa K."""
         values, vectors = np.linalg.eigh(self.problem.kappa * self.kernel)
         return np.maximum(values, 0.0), np.ascontiguousarray(vectors)
+
+
+def classes_of(rows: Rows, cid: NDArray[np.int64]) -> tuple[NDArray[np.int64], Rows]:
+    """The classes that occur in ``cid`` (-1: none), and `Rows` of these alone."""
+    kinds = np.flatnonzero(np.bincount(cid + 1, minlength=len(rows.face) + 1)[1:])
+    number = np.full(len(rows.face) + 1, -1)  # the last is that of neurons without a class
+    number[kinds] = np.arange(len(kinds))
+    counts = np.diff(rows.begin)[kinds]
+    begin = np.concatenate([[0], np.cumsum(counts)])
+    slides = np.repeat(rows.begin[kinds] - begin[:-1], counts) + np.arange(begin[-1])
+    return kinds, Rows(
+        number[cid], rows.face[kinds], begin, rows.plane[slides], rows.dual[slides],
+        rows.lift[slides], rows.free[kinds], rows.ray[kinds], rows.axis[kinds],
+    )  # fmt: skip
 
 
 def begin_at(problem: Problem, state: State) -> Start:

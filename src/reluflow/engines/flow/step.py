@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 from reluflow.checks import Array
 from reluflow.engines.flow import growth, tolerances
 from reluflow.engines.flow.clock import log_elapsed, log_slowness_at
-from reluflow.engines.flow.start import Start
+from reluflow.engines.flow.start import Start, classes_of
 from reluflow.engines.flow.tableau import FOUR, Tableau
 from reluflow.engines.flow.tolerances import DROWNING, LATE, ON_PLANE, PICARD, SOLVED, TICKS
 from reluflow.kernels.flow import collocation as kernel
-from reluflow.kernels.flow.classes import rows_of
 from reluflow.kernels.flow.ending import LONG
 from reluflow.kernels.flow.layout import Limits, Neurons
 from reluflow.kernels.flow.neuron import Log
@@ -183,9 +182,8 @@ def carried_alone(
     at: Start, which: NDArray[np.int64], c: Array, step: float, limits: Limits
 ) -> tuple[Moved, Array]:
     """Some of the neurons through a step with forces ``c`` (4, n) at its nodes; their events."""
-    problem = at.problem
     neurons = Neurons(*(column[which] for column in at.neurons))
-    rows = rows_of(neurons.mode, problem.planes, np.zeros(len(which), np.bool_))
+    _, rows = classes_of(at.classes, at.classes.cid[which])
     part = replace(at, classes=rows, neurons=neurons)
     sure = np.zeros(len(rows.face), np.bool_)
     return _carried(part, c, step, FOUR, limits, sure, True)

@@ -87,8 +87,9 @@ def rows_of(mode: NDArray[Any], planes: Planes, fixed: NDArray[Any]) -> Rows:
                     for r in range(d):
                         dual[p, r] += f * planes.U[plane[q], r]
                     for r in range(size):
-                        if face[k, r] < SLIDE:
-                            lift[p, r] -= f * planes.gram[plane[q], r]
+                        lift[p, r] -= f * planes.gram[plane[q], r]
+                for q in range(start, stop):
+                    lift[p, plane[q]] = 0.0
         ray[k] = ray_of(face[k], planes, held, dual[start:stop], axis[k])
     return Rows(cid, face, begin, plane, dual, lift, free, ray, axis)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from reluflow.checks import Array
 from reluflow.kernels.flow.layout import ABOVE, SLIDE, Law, Planes, Rows
+from reluflow.kernels.flow.transport import dot3
 from reluflow.kernels.kernel import kernel
 
 
@@ -101,10 +102,7 @@ def spread(low: Array, high: Array, rows: Rows) -> Array:
                     f[k, s, p] = high[s, p] if rows.face[k, p] == ABOVE else low[s, p]
         for q in range(rows.begin[k], rows.begin[k + 1]):
             for s in range(stages):
-                total = 0.0
-                for p in range(size):
-                    total += rows.lift[q, p] * f[k, s, p]
-                f[k, s, rows.plane[q]] = total
+                f[k, s, rows.plane[q]] = dot3(f, k, s, rows.lift, q)
         # a slide's own column of the lift is zero, so the order does not matter
     return f
 
