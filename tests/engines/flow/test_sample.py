@@ -1,5 +1,7 @@
 """Many times of a run in one sweep, and a run that its caller stops."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,35 @@ def test_a_time_is_reached_though_the_clock_is_late():
     swept = run.sample(times)
     assert swept.log_t == pytest.approx(times, rel=1e-9)
     assert (np.diff(swept.log_loss) < 0.0).all()
+
+
+def test_times_beyond_the_range_of_floats_are_reached():
+    """One neuron and one point: h' = 2 h exp(-h), so t = (Ei(h) - Ei(1)) / 2, here by its series."""
+    data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1.0], [[1.0]])
+    run = rf.flow(data, net, loss="exponential", stop_log_loss=-2000.0)
+    assert run.t[-1] == np.inf
+    times = [400.0, 900.0, 1500.0]
+    swept = run.sample(times)
+    for k, log_t in enumerate(times):
+        h = float(swept.network(k).predict([[1.0]])[0])
+        series = 1.0 + 1.0 / h + 2.0 / h**2 + 6.0 / h**3 + 24.0 / h**4
+        assert h - np.log(2.0 * h) + np.log(series) == pytest.approx(log_t, abs=1e-6)
+        assert run.at(log_t=log_t).predict([[1.0]])[0] == pytest.approx(h, rel=1e-7)
+
+
+def test_a_time_before_the_first_record_is_reached():
+    data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1.0], [[1.0]])
+    run = rf.flow(data, net, loss="exponential", stop_log_loss=-30.0)
+    late = replace(
+        run,
+        kept={name: kept[2:] for name, kept in run.kept.items()},
+        t=run.t[2:], log_t=run.log_t[2:], log_loss=run.log_loss[2:],
+    )  # fmt: skip
+    for log_t in (-2.0, 0.5 * (run.log_t[1] + run.log_t[2])):
+        expected = run.at(log_t=log_t).predict([[1.0]])
+        assert late.at(log_t=log_t).predict([[1.0]]) == pytest.approx(expected, rel=1e-7)
+        swept = late.sample([log_t]).network(0)
+        assert swept.predict([[1.0]]) == pytest.approx(expected, rel=1e-7)
 
 
 def test_a_thinned_run_is_swept_like_a_full_one():

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,25 +31,11 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.redirect import redirect
 from reluflow.engines.flow.start import Start, begin_at
 from reluflow.engines.flow.state import State
+from reluflow.engines.flow.stops import Stops, resolution
 from reluflow.engines.flow.tolerances import DROWNED, ON_PLANE
 from reluflow.engines.flow.units import in_range
 from reluflow.kernels.compiling import Stopwatch
 from reluflow.trajectory import Status
-
-
-@dataclass(frozen=True)
-class Stops:
-    """What ends a run before its limit; ``t_end`` in the units of the solver."""
-
-    t_end: float = np.inf
-    log_loss: float = -np.inf
-    max_seconds: float = np.inf
-    max_events: float = np.inf
-
-    @property
-    def log_t_end(self) -> float:
-        """Logarithm of the end time."""
-        return float(np.log(self.t_end))
 
 
 class Ending(NamedTuple):
@@ -107,7 +93,7 @@ class Flow:
         while True:
             tick(self.state.log_t, at.log_loss)
             # until a time that is asked for, what fades away is followed
-            lasting = riders.lasting(at, self.rtol) if np.isinf(self.stops.t_end) else at
+            lasting = at if self.stops.has_end else riders.lasting(at, self.rtol)
             limit = find_limit(self.problem, lasting, self.rtol) or stagnation.find_limit(
                 self.problem, lasting, self.rtol
             )
@@ -144,9 +130,9 @@ class Flow:
         stops = self.stops
         if np.isfinite(stops.log_loss) and at.log_loss <= stops.log_loss + self._close(at):
             return Ending(Status.STOP_LOSS)
-        if np.isfinite(stops.t_end) and self.state.log_t >= stops.log_t_end:
+        if stops.has_end and self.state.log_t >= stops.log_t_end:
             return Ending(Status.T_END)
-        if limit is not None and np.isinf(stops.t_end):
+        if limit is not None and not stops.has_end:
             if at.drowned > DROWNED:
                 reason = "the outputs of huge weights cancel: their rounding hides the labels"
                 return Ending(Status.FAILED, np.nan, reason)
@@ -190,20 +176,33 @@ class Flow:
     def _plateau(self, at: Start, moving: Any) -> None:
         before = self.state
         slowness = clock.log_slowness(self.problem, at.h)
-        left = (self.stops.t_end - before.t) * np.exp(-slowness)
-        end = self.plateau.walk(at, moving, left)
+        end = self.plateau.walk(at, moving, self._left(slowness))
 
         def dated(moments: Array) -> tuple[Array, Array]:
-            return _with_logs(before.t + (moments - before.clock) * np.exp(slowness))
+            if self.problem.is_timed:
+                return _with_logs(before.t + (moments - before.clock))
+            with np.errstate(divide="ignore", over="ignore"):
+                log_t = np.logaddexp(before.log_t, np.log(moments - before.clock) + slowness)
+                return np.exp(log_t), log_t
 
         self.log.date(dated)
         end.t, end.log_t = _only(dated(np.array([end.clock])))
-        if end.t >= self.stops.t_end * (1 - 1e-15):
-            end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
+        last = self.stops.log_t_end
+        if self.stops.has_end and end.log_t >= last - 1e-15 * max(1.0, abs(last)):
+            end.t, end.log_t = self.stops.t_end, last
         # a plateau may be so long that steps after it would not move its clock
         end.clock = 0.0
         self.controller.agenda.forget()
         self.state = end
+
+    def _left(self, slowness: float) -> float:
+        """What is left on the clock until the end time, at this slowness of the clock."""
+        state, stops = self.state, self.stops
+        if self.problem.is_timed or not stops.has_end:
+            return stops.t_end - state.t if self.problem.is_timed else np.inf
+        with np.errstate(divide="ignore", over="ignore"):
+            log_left = stops.log_t_end + np.log1p(-np.exp(state.log_t - stops.log_t_end))
+            return float(np.exp(log_left - slowness))
 
     def _wait(self, at: Start, end: float) -> bool:
         """Nothing moves any more, but for neurons that fade: a time is reached by waiting.
@@ -262,7 +261,7 @@ class Flow:
             losses = np.array([at.log_loss, *map(self.problem.log_loss, stretch.h)])
             curve = (stretch.method.monomials @ (losses - target)).tolist()
             shares.append(_crossing(lambda tau: _horner(curve, tau)))
-        if not self.problem.is_timed and np.isfinite(self.stops.t_end):
+        if not self.problem.is_timed and self.stops.has_end:
             slowness = self._slowness(at, step)
 
             def lead(tau: float) -> float:
@@ -303,7 +302,7 @@ class Flow:
         end.log_t = float(np.logaddexp(origin.log_t, passed))
         with np.errstate(over="ignore"):
             end.t = float(np.exp(end.log_t))
-        if np.isfinite(self.stops.t_end) and end.log_t > self.stops.log_t_end - 2e-11:
+        if self.stops.has_end and end.log_t > self.stops.log_t_end - 2e-11:
             end.t, end.log_t = self.stops.t_end, self.stops.log_t_end
 
 
@@ -314,21 +313,6 @@ def _with_logs(t: Array) -> tuple[Array, Array]:
 
 def _only(pair: tuple[Array, Array]) -> tuple[float, float]:
     return float(pair[0][0]), float(pair[1][0])
-
-
-def resolution(problem: Problem, log_loss: float) -> float:
-    """How near a log-loss can be reached: nearer, rounding of the residuals decides.
-
-    Steps towards the exact value would go on forever.
-    """
-    if not np.isfinite(log_loss):
-        return 0.0
-    rounding = 0.0
-    if problem.is_square:
-        scaled = log_loss - 2.0 * problem.units.label * np.log(2.0)
-        log_residual = 0.5 * (scaled + np.log(2.0 / (problem.kappa * problem.n)))
-        rounding = 4e-15 * problem.output_scale * np.exp(min(-log_residual, 60.0))
-    return float(1e-10 * max(1.0, abs(log_loss)) + min(rounding, 1.0))
 
 
 def _horner(coefficients: list[float], tau: float) -> float:

@@ -12,11 +12,12 @@ from reluflow import interrupts
 from reluflow.checks import Array, choice, number, whole
 from reluflow.dataset import Dataset
 from reluflow.engines import checkpoints
-from reluflow.engines.flow.driver import Ending, Flow, Stops
+from reluflow.engines.flow.driver import Ending, Flow
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import Records, restore
 from reluflow.engines.flow.replay import at_times
 from reluflow.engines.flow.state import start
+from reluflow.engines.flow.stops import Stops
 from reluflow.engines.progress import bar, is_shown
 from reluflow.engines.request import announce_flow
 from reluflow.errors import InputError

@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from reluflow.checks import Array, number
-from reluflow.engines.flow.driver import Flow, Stops, resolution
+from reluflow.engines.flow.driver import Flow
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.records import restore, stack, times_of
-from reluflow.engines.flow.state import State
+from reluflow.engines.flow.state import State, start
+from reluflow.engines.flow.stops import Stops, resolution
 from reluflow.errors import InputError
 from reluflow.network import Network
 from reluflow.trajectory import Status, Trajectory
+
+# logarithms of times up to here are those of floats, in any units
+LARGEST = 600.0
 
 
 def problem_of(run: Trajectory) -> Problem:
@@ -39,12 +43,28 @@ def replay(run: Trajectory, **target: float) -> Network:
             f"`{name}` is {value:g}, outside the span of the run (t from 0 to {run.t[-1]:g}). "
             "Ask for a time inside it, or continue the run with rf.flow(run, t_end=...)."
         )
-    k = max(int(np.searchsorted(run.log_t, log_t, side="right")) - 1, 0)
-    state = restore(problem, run, k)
-    if log_t > run.log_t[k]:
-        t_end = value if name == "t" else float(np.exp(value))
-        state = _continued(run, problem, state, Stops(problem.units.from_time(t_end)))
+    k = int(np.searchsorted(run.log_t, log_t, side="right")) - 1
+    state = restore(problem, run, k) if k >= 0 else _begun(problem)
+    if k < 0 or log_t > run.log_t[k]:
+        stops = _until(problem, log_t)
+        if name == "t":
+            stops = Stops(problem.units.from_time(value))
+        state = _continued(run, problem, state, stops)
     return state.network(problem)
+
+
+def _begun(problem: Problem) -> State:
+    """The start of a run, which need not be among its records."""
+    state = start(problem)
+    Flow(problem, state, 1e-8, Stops()).start_modes()
+    return state
+
+
+def _until(problem: Problem, log_t: float) -> Stops:
+    """An end time by its logarithm; the time itself may be beyond the range of floats."""
+    if log_t < LARGEST:
+        return Stops(problem.units.from_time(float(np.exp(log_t))))
+    return Stops(log_t=log_t - problem.units.log_time)
 
 
 def _at_loss(run: Trajectory, problem: Problem, log_loss: float) -> Network:
@@ -93,15 +113,14 @@ def sample(run: Trajectory, log_times: ArrayLike, stop: Callable[[], bool] | Non
     wanted = _log_times(run, log_times)
     problem = problem_of(run)
     unit = problem.units.log_time
-    state = restore(problem, run, 0)
+    state = _begun(problem)
     states, log_losses = [], []
     for log_t in wanted.tolist():
-        k = max(int(np.searchsorted(run.log_t, log_t, side="right")) - 1, 0)
-        if run.log_t[k] - unit >= state.log_t:
+        k = int(np.searchsorted(run.log_t, log_t, side="right")) - 1
+        if k >= 0 and run.log_t[k] - unit >= state.log_t:
             state = restore(problem, run, k)
-        if log_t > max(run.log_t[k], state.log_t + unit) and k < len(run.t) - 1:
-            stops = Stops(problem.units.from_time(float(np.exp(log_t))))
-            state = _continued(run, problem, state.copy(), stops)
+        if log_t > state.log_t + unit and (k < 0 or run.log_t[k] < log_t) and k < len(run.t) - 1:
+            state = _continued(run, problem, state.copy(), _until(problem, log_t))
         states.append(state)
         log_losses.append(problem.log_loss(state.outputs(problem)))
         if stop is not None and stop():
