@@ -13,8 +13,8 @@ SAFETY = 0.85
 # the first step, and how much longer or shorter the next one may be: a try that fails costs no more
 # than a step that is too short
 FIRST, GROWTH, SHRINK = 2.0, 12.0, 0.15
-# the error of a step whose equations could not be solved
-UNSOLVED = 1e9
+# the error of a step whose equations could not be solved, and of what share the next one may be
+UNSOLVED, WITHIN = 1e9, 0.5
 # the trend of the error from one step to the next goes on, within this factor for the step
 TREND = 2.0
 # the step by six stages is so many times as long, where accuracy limits it; `State.step` is always
@@ -34,6 +34,7 @@ class Pace:
         self.problem, self.rtol = problem, rtol
         self.method = FOUR
         self.before: Stretch | None = None  # the last step, if its own error limited it
+        self.beyond = np.inf  # where the equations of the step at hand could not be solved
 
     def first(self) -> float:
         """The step to try at the start of a run."""
@@ -46,6 +47,8 @@ class Pace:
     def after_failure(self, stretch: Stretch | None, step: float) -> float:
         """What to try after a step that was too inaccurate, or not solved."""
         error = UNSOLVED if stretch is None else stretch.error
+        if stretch is None:
+            self.beyond = step
         return float(step * max(SHRINK, SAFETY * error ** (-1.0 / self.method.order)))
 
     def forget(self) -> None:
@@ -65,7 +68,8 @@ class Pace:
         if before is not None and before.method is stretch.method and not cut:
             trend = stretch.step / before.step * (error / max(before.error, 1e-12)) ** root
             growth *= float(np.clip(trend, 1.0 / TREND, TREND))
-        fitting = stretch.step * min(GROWTH, growth)
+        fitting = min(stretch.step * min(GROWTH, growth), WITHIN * self.beyond)
+        self.beyond = np.inf
         self.before = None if cut else stretch
         following = max(wanted, fitting) if cut else fitting
         few = len(tried.events) <= FEW + len(self.problem.sign) // NEURONS_AN_EVENT
