@@ -109,7 +109,7 @@ def test_a_continued_run_takes_the_same_steps(kind):
     both = rf.flow(part, t_end=8.0, rtol=1e-9)
     np.testing.assert_allclose(both.final.flat().W, whole.final.flat().W, atol=1e-8)
     assert both.events["kind"].tolist() == whole.events["kind"].tolist()
-    # inside steps events are dated by polynomials: half of them to 0.1 rtol, one in a hundred to 10,
+    # inside steps events are dated by polynomials: half of them to 0.1 rtol, one in 100 to 10,
     # a flip that comes slowly to some hundred
     np.testing.assert_allclose(both.events["t"], whole.events["t"], rtol=1e-6)
 

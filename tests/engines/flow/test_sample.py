@@ -35,7 +35,7 @@ def test_a_time_is_reached_though_the_clock_is_late():
 
 
 def test_times_beyond_the_range_of_floats_are_reached():
-    """One neuron and one point: h' = 2 h exp(-h), so t = (Ei(h) - Ei(1)) / 2, here by its series."""
+    """One neuron and one point: h' = 2 h exp(-h), so t = (Ei(h) - Ei(1)) / 2, a series here."""
     data, net = rf.Dataset([[1.0]], [1.0]), rf.Network([1.0], [[1.0]])
     run = rf.flow(data, net, loss="exponential", stop_log_loss=-2000.0)
     assert run.t[-1] == np.inf
