@@ -9,6 +9,7 @@ from . import degenerate, hull, small_steps
 AT_ZERO = 1e-12  # of the largest weight of the start
 MOMENT = 1e-6  # of the end time: records closer than this may both belong to a passage
 FREE = 1e-3  # least pull, of the largest, that must move a neuron: well above rounding
+KNOWN = 1e-10  # pulls below this, of the largest at the start, are the error of the run
 
 
 def problem(seed):
@@ -59,9 +60,10 @@ def stays(drawn, run):
         return []
     cells = hull.cells(X)
     outside = np.zeros(len(nets), dtype=bool)
+    first = np.abs(hull.pulls(cells, loss.forces(nets[0].predict(X), y), X)).max()
     for k in np.flatnonzero(at_zero.any(axis=1)):
         out = hull.pulls(cells, loss.forces(nets[k].predict(X), y), X)
-        outside[k] = hull.zero_is_outside(out, FREE)
+        outside[k] = np.abs(out).max() > KNOWN * first and hull.zero_is_outside(out, FREE)
     return [
         (float(run.t[k]), int(j))
         for k in range(len(nets) - 1)

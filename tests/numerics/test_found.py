@@ -2,7 +2,7 @@
 
 import pytest
 
-from . import many, small_steps
+from . import degenerate, many, small_steps
 
 FOUND = {
     1915: "rests at the origin until it does not, to rounding: the clock stood still",
@@ -37,6 +37,15 @@ def test_the_way_of_a_problem_that_went_wrong_once_is_that_of_descent(number):
     names = 5 * [*many.DRAWN] + ["limit"]
     problem = many.DRAWN[names[number % len(names)]](number)
     run = problem.flow(max_seconds=60.0)
+    branches = "branch" in run.events["kind"].tolist()
+    assert small_steps.judge(problem, small_steps.weights(run.final), branches).good
+
+
+@pytest.mark.parametrize("seed", [875, 910, 3166, 3252, 3407, 4217, 4855])
+def test_a_rest_that_seemed_to_end_at_the_start_of_a_stiff_step_let_no_time_pass(seed):
+    problem = degenerate.problem(seed)
+    run = problem.flow(max_seconds=60.0)
+    assert run.status == "t_end"
     branches = "branch" in run.events["kind"].tolist()
     assert small_steps.judge(problem, small_steps.weights(run.final), branches).good
 

@@ -206,15 +206,27 @@ class Controller:
         return leaves
 
     def _end_of_rest(self, at: Start, a: float, row: Modes, stretch: Stretch) -> float:
-        """The share of a step at which a rest ends, by bisection; 2.0: it lasts."""
+        """The share of a step at which a rest ends; 2.0: it lasts.
+
+        Outputs that react within the step forget the force of its start. Until they have, it
+        counts: a rest that ends so early ends with it, too.
+        """
         if self._crossroads(a, stretch.c[-1]).rests(row):
             return 2.0
-        low, high = 0.0, 1.0
-        while (high - low) * stretch.boost > 0.1 * self.tol_event and high > 1e-14:
-            middle = 0.5 * (low + high)
-            stays = self._crossroads(a, _forces_at(at, stretch, middle)).rests(row)
-            low, high = (middle, high) if stays else (low, middle)
-        return high
+        nodes, c = stretch.method.tables.nodes, np.vstack([at.c, stretch.c])
+        reacted = 1.0 / max(stretch.step * at.stiffness, 1.0)
+
+        def end(known: int) -> float:
+            low, high = 0.0, 1.0
+            while (high - low) * stretch.boost > 0.1 * self.tol_event and high > 1e-14:
+                middle = 0.5 * (low + high)
+                forces = lagrange_matrix(nodes[known:], np.array([middle]))[0] @ c[known:]
+                stays = self._crossroads(a, forces).rests(row)
+                low, high = (middle, high) if stays else (low, middle)
+            return high
+
+        moment = end(1) if reacted < 1.0 else 0.0
+        return moment if moment >= reacted else end(0)
 
     def _crossroads(self, a: float, c: Array) -> Crossroads:
         low, high = on_planes(c[None], self.problem.planes)
@@ -256,13 +268,3 @@ class Controller:
                     elif not held:
                         redirect(self.problem, end, c, j, self.log)
         return Step(stretch, end)
-
-
-def _forces_at(at: Start, stretch: Stretch, tau: float) -> Array:
-    """Forces at a share of a solved step: a polynomial, through those at its start, too.
-
-    Not where outputs react within the step: they forget the force of the start at once.
-    """
-    nodes, c = stretch.method.tables.nodes, np.vstack([at.c, stretch.c])
-    known = 1 if stretch.step * at.stiffness > 1.0 else 0
-    return np.asarray(lagrange_matrix(nodes[known:], np.array([tau]))[0] @ c[known:])
