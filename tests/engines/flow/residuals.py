@@ -8,6 +8,7 @@ from scipy.optimize import lsq_linear
 from reluflow.losses import Square
 
 # a pre-activation below this share of |(a, w)||x| counts as on the plane
+ROUNDING = 1e-12
 ON_PLANE = 1e-8
 
 
@@ -61,9 +62,11 @@ def hidden_stationarity(data, loss, net):
     c = forces(data, loss, net)
     flat = net.flat()
     size = np.abs(flat.a).max()
+    longest = np.linalg.norm(flat.W, axis=1).max()
     worst = 0.0
     for a, w in zip(flat.a, flat.W, strict=True):
-        length = np.linalg.norm(w)
+        # one that comes to the origin in finite time is there to the rounding of others' weights
+        length = max(np.linalg.norm(w), ROUNDING * longest)
         z = data.X @ w
         near = np.abs(z) <= ON_PLANE * length * np.linalg.norm(data.X, axis=1)
         active = (z > 0) & ~near

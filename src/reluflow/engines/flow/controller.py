@@ -25,13 +25,13 @@ from reluflow.engines.flow.crossroads import Crossroads
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.pace import Pace
 from reluflow.engines.flow.problem import Problem
-from reluflow.engines.flow.redirect import redirect
+from reluflow.engines.flow.redirect import part, redirect
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes, State
 from reluflow.engines.flow.step import Attempt, Stretch
 from reluflow.engines.flow.tableau import lagrange_matrix
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import Limits
+from reluflow.kernels.flow.layout import SLIDE, Limits
 
 # e-folds of weight decay in a step, at most: the weights are multiplied by that, and divided again
 LONGEST = 20.0
@@ -175,16 +175,24 @@ class Controller:
         assert stretch is not None
         if not moved.whole:
             walks = np.flatnonzero(moved.first <= 1.0)
-            sizes = at.neurons.weight[walks] * at.state.sizes(False)[walks] ** 2
+            # after its event a light one may have grown by as much as others at its pull
+            squares = moved.a[walks] ** 2 + np.square(moved.w[walks]).sum(axis=1)
+            squares = np.maximum(squares, at.state.sizes(False)[walks] ** 2)
+            sizes = at.neurons.weight[walks] * squares
             self.agenda.expect(at.state.clock, stretch.step, moved.first[walks], sizes)
             reach = self._reach(at, limits, stretch.boost / stretch.step)
-            # what lies an instant ahead is on no agenda: the step ends there
-            soonest = float(moved.first.min()) * stretch.step
+            # what lies an instant ahead is on no agenda: the step ends just after it. Not there:
+            # a slide that ends by its weight might for ever be about to, to rounding
+            soonest = float(moved.first.min()) * stretch.step + self._harmless(stretch)
             return reach if reach < stretch.step else soonest
         end = min(float(moved.stopped.min()), self._leaves_rest(at, stretch))
         if end <= 1.0 and (1.0 - end) * stretch.boost > self.tol_event:
             return end * stretch.step
         return None
+
+    def _harmless(self, stretch: Stretch) -> float:
+        """A stretch of clock in which nothing moves by more than an event may be missed."""
+        return self.tol_event * stretch.step / max(stretch.boost, 1e-300)
 
     # ------------------------------------------------------------------ crossroads
 
@@ -213,15 +221,13 @@ class Controller:
         """
         if self._crossroads(a, stretch.c[-1]).rests(row):
             return 2.0
-        nodes, c = stretch.method.tables.nodes, np.vstack([at.c, stretch.c])
         reacted = 1.0 / max(stretch.step * at.stiffness, 1.0)
 
         def end(known: int) -> float:
             low, high = 0.0, 1.0
             while (high - low) * stretch.boost > 0.1 * self.tol_event and high > 1e-14:
                 middle = 0.5 * (low + high)
-                forces = lagrange_matrix(nodes[known:], np.array([middle]))[0] @ c[known:]
-                stays = self._crossroads(a, forces).rests(row)
+                stays = self._crossroads(a, _forces_at(at, stretch, middle, known)).rests(row)
                 low, high = (middle, high) if stays else (low, middle)
             return high
 
@@ -256,7 +262,7 @@ class Controller:
             tick = coupled.tick_of(at)
             for j in stopped:
                 redirect(self.problem, end, c, j, self.log, came_from=was, tick=tick)
-            near = self.tol_event * stretch.step / max(stretch.boost, 1e-300)
+            near = self._harmless(stretch)
             for j in at.resting:
                 # what the forces inside the step said is confirmed by those at its end: a neuron
                 # that left before its rest ends would be back at once
@@ -267,4 +273,22 @@ class Controller:
                         redirect(self.problem, end, stretch.c[-1], j, self.log)
                     elif not held:
                         redirect(self.problem, end, c, j, self.log)
+        self._part(at, end, stretch.c[-1])
         return Step(stretch, end)
+
+    def _part(self, at: Start, end: State, c: Array) -> None:
+        """Let go of neurons that slide on planes which repel them."""
+        if not len(at.classes.plane) or not self.problem.is_square:
+            return  # the signs of shares do not change
+        limits, (low, high) = self.limits(at), on_planes(c[None], self.problem.planes)
+        repels = np.sign(end.a)[:, None] * (high - low) > limits.far * limits.unit
+        repels &= end.mode == SLIDE
+        repels[at.resting] = False
+        for j in repels.any(axis=1).nonzero()[0].tolist():
+            part(self.problem, end, (low[0], high[0]), j, repels[j], self.log)
+
+
+def _forces_at(at: Start, stretch: Stretch, tau: float, known: int = 0) -> Array:
+    """Forces at a share of a solved step: a polynomial through them, from node ``known`` on."""
+    nodes, c = stretch.method.tables.nodes[known:], np.vstack([at.c, stretch.c])[known:]
+    return np.asarray(lagrange_matrix(nodes, np.array([tau]))[0] @ c)

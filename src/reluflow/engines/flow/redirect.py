@@ -1,8 +1,9 @@
-"""The modes of one neuron at the planes it is on, chosen anew by the cone flow."""
+"""The modes of a neuron at the planes it is on, chosen anew where the automaton cannot."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reluflow.checks import Array
 from reluflow.engines.flow import tolerances
@@ -11,7 +12,7 @@ from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.state import State
 from reluflow.kernels.flow.forces import on_planes
-from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, SLIDE
+from reluflow.kernels.flow.layout import ABOVE, BELOW, BRANCH, GRAZES, SLIDE
 from reluflow.kernels.flow.neuron import STILL
 from reluflow.kernels.flow.planes import is_pulled, land, multipliers
 
@@ -65,3 +66,25 @@ def redirect(
     state.still_sigma[j] = np.nan
     if way.offset is not None:
         w += 10.0 * tolerances.ON_PLANE * size * way.offset
+
+
+def part(
+    problem: Problem, state: State, pulls: tuple[Array, Array], j: int, repels: NDArray[np.bool_],
+    log: EventLog,
+) -> None:  # fmt: skip
+    r"""Take neuron j off planes on which it slides though they have come to repel it.
+
+    While a network rests at a saddle forces fall below their error, and some change their signs
+    there: a plane that held a neuron pushes it away from then on. The moment of it, and so the side
+    on which the neuron goes on, are lost. It goes to that on which descent would spend more time,
+    as where an output weight changes its sign in a slide. ``pulls`` are those of all planes, below
+    and above.
+    """
+    row, (low, high) = state.mode[j], pulls
+    f, before = multipliers(low, high, row, problem.planes.gram), row.copy()
+    above = (f - 0.5 * (low + high)) * (high - low) > 0.0
+    row[repels] = np.where(above, ABOVE, BELOW)[repels]
+    first = int(np.flatnonzero(repels)[0])
+    log.extend(state.clock, 0.0, np.array([[0.0, j, first, GRAZES, BRANCH]]))
+    log.compare(state.clock, j, before, row, problem.planes.both)
+    state.still_sigma[j] = np.nan

@@ -50,6 +50,9 @@ from reluflow.kernels.kernel import kernel
 
 # what moves by this share of its distance from a plane does not turn back from it
 HARDLY = 0.01
+# a light neuron that after its event, at a pull the equations of the step do not know, has grown to
+# this many times what is light is not: in a boost of one it grows to seven times at most
+GROWN = 10.0
 
 
 class Moved(NamedTuple):
@@ -260,9 +263,11 @@ def _walk_the_others(
         mine = firm if sure[system.rows.cid[j]] else limits
         begun = log.used[0]
         ends.stopped[j] = walk(neuron, path, system.planes, tables, mine, log, ends.kinks)
+        size_j = neurons.weight[j] * (neurons.a[j] ** 2 + dot2(neurons.w, j, neurons.w, j))
+        grown = neurons.weight[j] * (ends.a[j] ** 2 + dot2(ends.w, j, ends.w, j))
+        whole = whole and grown <= GROWN * max(limits.light, size_j)
         if ends.weighs[j] == 0.0 and limits.tail < 1.0:
             # a large neuron knows better when: outputs may have had time to react after it
-            size_j = neurons.weight[j] * (neurons.a[j] ** 2 + dot2(neurons.w, j, neurons.w, j))
             earlier = _matters_since(log, begun, path, limits, size_j)
             ends.first[j] = min(ends.first[j], earlier)
             whole = whole and earlier > 1.0
