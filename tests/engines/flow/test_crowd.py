@@ -22,7 +22,6 @@ from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 def crowds(monkeypatch, least):
     monkeypatch.setattr(problem_module, "CROWD", least)
-    monkeypatch.setattr(problem_module, "CROWD_OF_CLASSES", least)
     monkeypatch.setattr(problem_module, "CHEAP", 0.0)
 
 
@@ -213,6 +212,29 @@ def test_where_points_are_many_errors_follow_the_tolerance(monkeypatch):
     fine = weights(rf.flow(data, net, t_end=5.0, rtol=1e-9))
     for rtol, run in runs.items():
         assert np.abs(weights(run) - fine).max() <= 50.0 * rtol * np.abs(fine).max()
+
+
+def test_slides_that_go_on_are_held_by_their_projections_and_others_walk(monkeypatch):
+    plain, held, walking = Crowd._rough, [], []
+
+    def watched(self, at, *given):
+        rough = plain(self, at, *given)
+        slides = (at.state.mode == SLIDE).any(axis=1)
+        held.append(int((slides & ~rough).sum()))
+        walking.append(int((slides & rough).sum()))
+        return rough
+
+    monkeypatch.setattr(Crowd, "_rough", watched)
+    data, net = regression(120, 6, 40)
+    run = rf.flow(data, net, t_end=20.0, rtol=1e-6)
+    assert sum(held) > 5 * sum(walking)
+    assert sum(walking) >= 3  # slides that end are seen to, by their weights
+    assert (run.events["kind"] == "release").sum() > 5
+    crowds(monkeypatch, 10**9)
+    fine = rf.flow(data, net, t_end=20.0, rtol=1e-9)
+    released = [int((one.events["kind"] == "release").sum()) for one in (run, fine)]
+    assert abs(released[0] - released[1]) <= 1
+    assert np.abs(weights(run) - weights(fine)).max() <= 2e-5 * np.abs(weights(fine)).max()
 
 
 # ---------------------------------------------------------------------- which steps

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from reluflow.checks import Array
-from reluflow.engines.flow.explicit import Field, Indices, Mask, Stage
+from reluflow.engines.flow.explicit import Field, Indices, Mask
 from reluflow.engines.flow.pairs import Pair
 from reluflow.engines.flow.paths import Paths
 from reluflow.engines.flow.start import Start
-from reluflow.kernels.flow.layout import ABOVE, SLIDE
+from reluflow.kernels.flow.layout import ABOVE
+from reluflow.kernels.flow.stages import Stages, left
 
 CUBIC = 0.1  # the error of a cubic's moment, by its difference to that of the parabola (measured)
 
@@ -64,25 +65,21 @@ class Taken(NamedTuple):
 
     field: Field
     pair: Pair
-    stages: list[Stage]
+    stages: Stages
     step: float
 
     def crossings(self, at: Start) -> Crossings:
         """Pairs that end on another side than they start, or that some stage found on another."""
-        begin = at.state.mode == ABOVE
-        other = np.zeros_like(begin)
-        for stage in self.stages[1:]:
-            other |= stage.above != begin
-        return self.dated(at, self.stages[-1].above, other)
+        above = self.stages.above
+        return self.dated(at, above[-1], *left(above[1:], at.state.mode, at.classes.cid < 0))
 
-    def dated(self, at: Start, above: Mask, other: Mask) -> Crossings:
-        """Crossings of the pairs ``other``, which end ``above`` or not.
+    def dated(self, at: Start, above: Mask, neuron: Indices, plane: Indices) -> Crossings:
+        """Crossings of pairs, which end ``above`` or not.
 
         Until it crosses a plane a neuron does not feel its jump. So the moments are found on the
         path that goes on without it; that of a return is put right for the jump.
         """
         mode = at.state.mode
-        neuron, plane = np.nonzero(other & (mode != SLIDE) & (at.classes.cid >= 0)[:, None])
         begin = mode[neuron, plane] == ABOVE
         normal = self.field.across(at, neuron, plane)
         path = self._paths(neuron, plane, normal, ~begin)
@@ -108,13 +105,10 @@ class Taken(NamedTuple):
     def _paths(self, neuron: Indices, plane: Indices, normal: Array, up: Mask) -> Paths:
         """The way across planes, without their own pulls on the other side."""
         share = np.einsum("ed,ed->e", normal, normal)  # of its pull, in the planes it slides on
-        speeds, jumps = [], []
-        for k in self.pair.path:
-            stage = self.stages[k]
-            jump = share * stage.a[neuron] * stage.jump[plane]
-            past = stage.above[neuron, plane] == up
-            speed = np.einsum("ed,ed->e", stage.dw[neuron], normal)
-            speeds.append(speed - np.where(past, np.where(up, jump, -jump), 0.0))
-            jumps.append(jump)
-        start = np.einsum("ed,ed->e", self.stages[0].w[neuron], normal)
-        return Paths(start, np.stack(speeds), np.stack(jumps), up, self.step, self.pair)
+        stages, which = self.stages, np.array(self.pair.path)[:, None]
+        jumps = share * stages.a[which, neuron] * stages.jump[which, plane]
+        past = stages.above[which, neuron, plane] == up
+        speeds = np.einsum("ked,ed->ke", stages.dw[which, neuron], normal)
+        speeds -= np.where(past, np.where(up, jumps, -jumps), 0.0)
+        start = np.einsum("ed,ed->e", stages.w[0, neuron], normal)
+        return Paths(start, speeds, jumps, up, self.step, self.pair)

@@ -12,7 +12,8 @@ it. The neuron gets the difference
 
 which leaves an error of the square of the step: what the other neurons miss of the bend.
 
-Neurons that do anything but cross (slide, begin to, die, touch a plane, pass near the origin) go
+Neurons that slide are held by their projections while their weights stay inside [0, 1]. Those that
+do anything but that and cross (begin or end to slide, die, touch a plane, pass near the origin) go
 through the step alone, in the forces of the solved step, by the automaton of `walk`.
 
 Numerics
@@ -32,12 +33,13 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow.controller import Controller, Step
 from reluflow.engines.flow.crossings import Crossings, Taken
-from reluflow.engines.flow.explicit import Field, Indices, Mask, Stage, rate
+from reluflow.engines.flow.explicit import Field, Indices, Mask, rate, slides_of
 from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
 from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
+from reluflow.kernels.flow.stages import Stages
 from reluflow.kernels.flow.step import Moved
 
 SAFETY, SHRINK, GROWTH = 0.9, 0.2, 5.0
@@ -47,6 +49,9 @@ MANY = 0.1  # a neuron that crosses this share of the planes in one step is near
 SLOW = 3.0  # a neuron crosses by itself if its speed is this multiple of what the plane adds
 KNOWN = 1.0  # ... and if its moments are known to this share of the tolerance
 MISSED = 0.5  # the share of what kinks change in the pulls that the others miss
+ROOM = 1e-3  # a slide goes on if its weight stays so far inside [0, 1] at the stages
+GOES_ON = 0.5  # ... and this share of its range there
+TOO_FAR = 1.5  # of the border of stability: such a step is not looked at further
 KEPT = 0.99  # of the fastest rate, from step to step
 TYPICAL = 0.15  # of a step function at a random place, by the quadrature of the pair
 PATIENCE = 15  # after so many more steps at that border than not implicit ones are tried
@@ -116,7 +121,10 @@ class Crowd:
     def _try(self, at: Start, step: float) -> tuple[Attempt | None, float]:
         """A step, or None, and how much too long it is: one where it just meets the tolerance."""
         stages = self.field.stages(at, self.pair, step)
-        self.controller.counters.evaluations += len(stages)
+        self.controller.counters.evaluations += len(stages.a)
+        fastest = rate(stages)
+        if not step * fastest <= TOO_FAR * self.pair.border:  # unstable: crossings by the thousand
+            return None, step * fastest / self.pair.border
         taken = Taken(self.field, self.pair, stages, step)
         crossings = taken.crossings(at)
         rough = self._rough(at, stages, crossings, step)
@@ -124,10 +132,11 @@ class Crowd:
         worst = float(np.maximum(self._error(at, stages, crossings, step), end.error))
         if not worst <= 1.0:  # also where it is not a number
             return None, worst
-        other = end.above != stages[-1].above
+        other = end.above != stages.above[-1]
         if other.any():
             kept = crossings.among(~other[crossings.neuron, crossings.plane])
-            crossings = kept.and_also(taken.dated(at, end.above, other))
+            other &= at.state.mode != SLIDE
+            crossings = kept.and_also(taken.dated(at, end.above, *np.nonzero(other)))
         tried = self._finish(at, stages, end, crossings, rough, step)
         if rough.any():
             assert tried.moved is not None
@@ -140,7 +149,7 @@ class Crowd:
         if not worst <= 1.0:
             return None, worst
         # in a step that damps the fastest modes they are not seen
-        self.rate = max(rate(stages), KEPT * self.rate)
+        self.rate = max(fastest, KEPT * self.rate)
         self.stiff = max(self.stiff + (1 if step * self.rate > 0.8 * STABLE.border else -1), 0)
         return tried, worst
 
@@ -161,15 +170,15 @@ class Crowd:
 
     # ------------------------------------------------------------------ kinks
 
-    def _rough(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> Mask:
+    def _rough(self, at: Start, stages: Stages, found: Crossings, step: float) -> Mask:
         """Neurons that do anything but cross, or whose crossings are not known well enough."""
-        last, mode = stages[-1], at.state.mode
-        rough = (mode == SLIDE).any(axis=1) | at.classes.ray[at.classes.cid]
+        rough = self._unsettled(at, stages)
+        rough |= at.classes.ray[at.classes.cid]
         room = KNOWN * self.controller.rtol * at.state.sizes(self.problem.hidden)
         if not self.problem.planes.both.any():
-            rough |= ~last.above.any(axis=1)
+            rough |= ~stages.above[-1].any(axis=1)
         counts = np.bincount(found.neuron, minlength=len(rough))
-        rough |= counts > MANY * mode.shape[1]
+        rough |= counts > MANY * at.state.mode.shape[1]
         # one that comes to a plane and would be sent back slides; one that comes slowly may
         matters = step * np.abs(found.jump) > room[found.neuron]
         slowly = matters & (found.toward <= SLOW * np.abs(found.jump))
@@ -177,29 +186,42 @@ class Crowd:
         rough |= np.bincount(found.neuron, found.error, len(rough)) > room
         return np.asarray(rough & (at.classes.cid >= 0))
 
-    def _bends(self, stages: list[Stage], found: Crossings, weights: Array) -> Array:
+    def _unsettled(self, at: Start, stages: Stages) -> Mask:
+        """Neurons whose slides may end in the step: by their weights at the stages.
+
+        Between these the weights may go on a little: most of a range is a plane that the neuron
+        crosses, or a trend, and either is seen at the end of the step at the latest.
+        """
+        neuron = slides_of(at.classes)[0]
+        low, high = stages.theta.min(axis=0), stages.theta.max(axis=0)
+        apart = ROOM + GOES_ON * (high - low)
+        holds = (low > apart) & (high < 1.0 - apart)  # not where a plane pulls no more: nan
+        signs = np.sign(stages.a[:, neuron])
+        holds &= (signs == signs[0]).all(axis=0)
+        unsettled = np.zeros(len(at.state.a), np.bool_)
+        unsettled[neuron[~holds]] = True
+        return unsettled
+
+    def _bends(self, stages: Stages, found: Crossings, weights: Array) -> Array:
         """What the stages took, with given weights, for having changed the side of planes."""
-        taken = np.zeros(len(found.neuron))
-        for weight, stage in zip(weights, stages, strict=True):
-            if weight:
-                there = stage.above[found.neuron, found.plane] == found.up
-                taken += weight * there * stage.a[found.neuron] * stage.jump[found.plane]
+        there = stages.above[:, found.neuron, found.plane] == found.up
+        took = there * stages.a[:, found.neuron] * stages.jump[:, found.plane]
+        taken: Array = weights @ took
         return np.where(found.once, np.where(found.up, taken, -taken), 0.0)
 
-    def _missing(self, stages: list[Stage], found: Crossings) -> Array:
+    def _missing(self, stages: Stages, found: Crossings) -> Array:
         """The pulls of planes over the time on their other side, less what the stages took."""
-        first, last, tau = stages[0], stages[-1], found.moment
-        q0 = first.a[found.neuron] * first.jump[found.plane]
-        q1 = last.a[found.neuron] * last.jump[found.plane]
-        true = (1.0 - tau) * (0.5 * (q0 + q1) + 0.5 * tau * (q1 - q0))
+        tau = found.moment
+        q0, q1 = stages.a[[0, -1]][:, found.neuron] * stages.jump[[0, -1]][:, found.plane]
+        true: Array = (1.0 - tau) * (0.5 * (q0 + q1) + 0.5 * tau * (q1 - q0))
         return np.where(found.up, true, -true) - self._bends(stages, found, self.pair.weights)
 
     # ------------------------------------------------------------------ error and end
 
-    def _error(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
+    def _error(self, at: Start, stages: Stages, found: Crossings, step: float) -> float:
         """How much too long the step is for the method between kinks: one where it just will do."""
-        gap_a = sum(weight * stage.da for weight, stage in zip(self.pair.gap, stages, strict=True))
-        gap_w = sum(weight * stage.dw for weight, stage in zip(self.pair.gap, stages, strict=True))
+        gap_a = self.pair.gap @ stages.da
+        gap_w = np.tensordot(self.pair.gap, stages.dw, 1)
         # kinks are put right: they are no error of the method
         spurious = self._bends(stages, found, self.pair.gap)
         gap_w -= _summed(found.neuron, spurious[:, None] * found.normal, len(gap_w))
@@ -207,18 +229,19 @@ class Crowd:
         off = step * np.sqrt(gap_a**2 + np.square(gap_w).sum(axis=1)) / sizes
         # the stages of a neuron that will slide are on both sides of the plane
         back = found.sent_back
-        jump = np.abs(stages[0].a[found.neuron] * stages[0].jump[found.plane])
+        jump = np.abs(stages.a[0, found.neuron] * stages.jump[0, found.plane])
         doubt = np.bincount(found.neuron[back], jump[back], len(off)) * np.abs(self.pair.gap).sum()
         off = np.maximum(off - step * doubt / sizes, 0.0)
         worst = float(off[at.classes.cid >= 0].max(initial=0.0))
         return float((worst / self.controller.rtol) ** (1 / self.pair.order))
 
-    def _put_right(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> End:
+    def _put_right(self, at: Start, stages: Stages, found: Crossings, step: float) -> End:
         """The end of the step with the kinks of its crossings."""
-        problem, last = self.problem, stages[-1]
+        problem = self.problem
         amounts = step * self._missing(stages, found)
-        a, w = last.a.copy(), last.w.copy()
+        a, w = stages.a[-1].copy(), stages.w[-1].copy()
         w += _summed(found.neuron, amounts[:, None] * found.normal, len(w))
+        self.field.land(at, w)
         if not problem.hidden:
             _hold(a, w, problem.sign, problem.log_balance - 2.0 * at.state.sigma)
         above, h = self.field.outputs(at, a, w)
@@ -226,24 +249,23 @@ class Crowd:
         missed = np.maximum(seen, self._expected(at, stages, found, step))
         return End(a, w, above, float(missed))
 
-    def _expected(self, at: Start, stages: list[Stage], found: Crossings, step: float) -> float:
+    def _expected(self, at: Start, stages: Stages, found: Crossings, step: float) -> float:
         """The same by what crossings do on average: at its end a step may hide it by chance.
 
         A crossing at a random moment leaves TYPICAL of its jump for the step to put right; signs
         are random, and what the outputs do to the pulls is at most ``answer``.
         """
         bends = step * np.abs(found.jump) * found.happens
-        bends *= (at.neurons.weight * np.abs(stages[0].a))[found.neuron]
+        bends *= (at.neurons.weight * np.abs(stages.a[0]))[found.neuron]
         off = MISSED * TYPICAL * step * float(np.sqrt(np.square(bends).sum())) * self._lever(at)
         return float((off * self.field.answer(at) / self.controller.rtol) ** (2 / 5))
 
-    def _kinks(self, at: Start, stages: list[Stage], above: Mask, h: Array, step: float) -> float:
+    def _kinks(self, at: Start, stages: Stages, above: Mask, h: Array, step: float) -> float:
         """How much too long the step is for its kinks, which change the outputs to ``h``.
 
         The stages did not know of them: the pulls were off by what they change, for a part of it.
         """
-        low, high = self.field.on_planes(self.problem.forces(h) - stages[-1].c)
-        pulls = self.field.pulls(above, low, high)
+        pulls = self.field.pulls(at, above, self.problem.forces(h) - stages.c[-1])
         lengths = np.sqrt(np.einsum("jd,jd->j", pulls, pulls))
         off = MISSED * step * float(lengths.max(initial=0.0)) * self._lever(at)
         return float((off / self.controller.rtol) ** (2 / 5))
@@ -255,7 +277,7 @@ class Crowd:
         return float(np.abs(at.state.a).max() / max(np.abs(at.state.w).max(), 1e-12))
 
     def _finish(
-        self, at: Start, stages: list[Stage], end: End, found: Crossings, rough: Mask, step: float
+        self, at: Start, stages: Stages, end: End, found: Crossings, rough: Mask, step: float
     ) -> Attempt:
         """All neurons at the end of the step, and the events."""
         problem, mode0 = self.problem, at.state.mode
@@ -279,17 +301,17 @@ class Crowd:
             stopped[which] = walked.stopped
             rows[:, 1] = which[rows[:, 1].astype(np.int64)]
         boost = step * float(np.abs(c * problem.planes.length).sum(axis=1).max())
-        stretch = Stretch(step, h, c, 0.0, boost, len(stages), np.zeros_like(h), FOUR)
+        stretch = Stretch(step, h, c, 0.0, boost, len(stages.a), np.zeros_like(h), FOUR)
         nothing = np.full(len(a), 2.0)
         moved = Moved(a, w, mode, nothing, stopped, np.empty(0), np.zeros_like(h), True)
         return Attempt(stretch, moved, np.concatenate([events, flips, rows]))
 
-    def _flips(self, stages: list[Stage], rough: Mask) -> Array:
+    def _flips(self, stages: Stages, rough: Mask) -> Array:
         """Changes of sign of output weights, which have no consequence away from slides."""
-        first, last = stages[0], stages[-1]
-        which = np.flatnonzero((np.sign(last.a) != np.sign(first.a)) & ~rough & (first.a != 0.0))
+        first, last = stages.a[0], stages.a[-1]
+        which = np.flatnonzero((np.sign(last) != np.sign(first)) & ~rough & (first != 0.0))
         rows = np.full((len(which), 5), -1.0)
-        rows[:, 0] = first.a[which] / (first.a[which] - last.a[which])
+        rows[:, 0] = first[which] / (first[which] - last[which])
         rows[:, 1], rows[:, 3], rows[:, 4] = which, 0.0, FLIP
         return rows
 

@@ -5,8 +5,6 @@ Kinks inside the step are not looked for here; see `crowd`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,23 +13,13 @@ from reluflow.engines.flow.pairs import Pair
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes
+from reluflow.kernels.flow import stages as kernel
+from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import SLIDE, Rows
+from reluflow.kernels.flow.stages import Held, Stages
 
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.int64]
-
-
-class Stage(NamedTuple):
-    """One evaluation: weights, sides (m, P), outputs, pulls of the planes and slopes."""
-
-    a: Array
-    w: Array
-    above: Mask
-    h: Array
-    c: Array
-    jump: Array
-    da: Array
-    dw: Array
 
 
 class Field:
@@ -39,87 +27,57 @@ class Field:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        planes = problem.planes
-        self.positive = planes.length > 0.0
-        self.one_each = len(planes.U) == problem.n and not bool(planes.both.any())
         self.start: Start | None = None  # the last start, and what its steps share
-        self.slides: tuple[Indices, Indices] = (np.empty(0, np.int64), np.empty(0, np.int64))
-        self.silent: tuple[Any, ...] = ()  # see `_silent`
-        self.first: Stage | None = None
+        self.first: Stages | None = None
+        self.held: Held | None = None
         self.reply: float | None = None  # see `answer`
 
-    def begin(self, at: Start) -> Stage:
+    def begin(self, at: Start) -> tuple[Stages, Held]:
         """The stage at the start, found once for all steps that are tried from there."""
-        if self.first is None or self.start is not at:
-            self.start, self.slides = at, slides_of(at.classes)
-            self.silent = _silent(at, at.state.mode)
-            self.first, self.reply = self.stage(at, at.state.a, at.state.w), None
-        return self.first
+        if self.first is None or self.held is None or self.start is not at:
+            rows, problem = at.classes, self.problem
+            neuron, slide = slides_of(rows)
+            self.start, self.reply = at, None
+            self.held = Held(
+                at.neurons.weight, rows.cid < 0, neuron, rows.plane[slide], rows.dual[slide]
+            )
+            self.first = _room(1, at, len(neuron))
+            self.first.a[0], self.first.w[0] = at.state.a, at.state.w
+            kernel.evaluate(0, self.first, self.held, problem.planes, problem.law)
+        return self.first, self.held
 
-    def stages(self, at: Start, pair: Pair, step: float) -> list[Stage]:
+    def stages(self, at: Start, pair: Pair, step: float) -> Stages:
         """All stages of a step; the last is its end."""
-        a0, w0 = at.state.a, at.state.w
-        stages = [self.begin(at)]
-        slopes = np.empty((len(pair.stages), w0.size + len(a0)))
-        for k, row in enumerate(pair.stages):
-            slopes[k, : w0.size], slopes[k, w0.size :] = stages[k].dw.ravel(), stages[k].da
-            move = (step * np.array(row)) @ slopes[: k + 1]
-            w = w0 + move[: w0.size].reshape(w0.shape)
-            stages.append(self.stage(at, a0 + move[w0.size :], w))
-        return stages
-
-    def stage(self, at: Start, a: Array, w: Array) -> Stage:
-        """The slopes of all neurons at given weights; slides are held by their projections."""
-        planes, rows = self.problem.planes, at.classes
-        above, h = self.outputs(at, a, w)
-        c = self.problem.forces(h)
-        low, high = self.on_planes(c)
-        g = self.pulls(above, low, high)
-        neuron, slide = self.slides
-        if len(neuron):
-            off = np.einsum("sd,sd->s", g[neuron], planes.U[rows.plane[slide]])
-            begin = np.flatnonzero(np.diff(neuron, prepend=-1))  # they come in order
-            g[neuron[begin]] -= np.add.reduceat(off[:, None] * rows.dual[slide], begin)
-        da = np.zeros_like(a) if self.problem.hidden else np.einsum("jd,jd->j", w, g)
-        return Stage(a, w, above, h, c, high - low, da, a[:, None] * g)
+        first, held = self.begin(at)
+        found = _room(len(pair.nodes), at, len(held.neuron))
+        for column, one in zip(found, first, strict=True):
+            column[0] = one[0]
+        problem = self.problem
+        kernel.advance(found, pair.table, step, held, problem.planes, problem.law)
+        return found
 
     def outputs(
         self, at: Start, a: Array, w: Array, mode: Modes | None = None
     ) -> tuple[Mask, Array]:
         """Sides and outputs; ``mode`` tells the slides, if they are not those of the start."""
-        planes = self.problem.planes
-        z = w @ planes.U.T
-        for pairs in self.silent if mode is None else _silent(at, mode):
-            z[pairs] = 0.0
-        above = z > 0.0
-        scaled = at.neurons.weight * a
-        if self.one_each:
-            return above, planes.length * (scaled @ np.maximum(z, 0.0, out=z))
-        up = (scaled @ np.maximum(z, 0.0))[planes.owner]
-        down = (scaled @ np.minimum(z, 0.0))[planes.owner]
-        side = np.where(self.positive, up, down) + planes.slope * np.where(self.positive, down, up)
-        return above, planes.length * side
+        _, held = self.begin(at)
+        if mode is not None:
+            neuron, plane = np.nonzero(mode == SLIDE)
+            held = held._replace(neuron=neuron, plane=plane)
+        above = np.empty((len(a), len(self.problem.planes.U)), np.bool_)
+        return above, kernel.outputs(a, w, above, held, self.problem.planes)
 
-    def pulls(self, above: Mask, low: Array, high: Array) -> Array:
-        """Pulls (m, d) on neurons that are above planes or not, without those of their slides."""
-        U = self.problem.planes.U
-        if self.one_each:  # there is none from below, and what is silent is not above
-            return np.asarray(above.astype(np.float64) @ (high[:, None] * U))
-        pull = np.where(above, high, low)
-        for pairs in self.silent:
-            pull[pairs] = 0.0
-        return np.asarray(pull @ U)
+    def pulls(self, at: Start, above: Mask, c: Array) -> Array:
+        """Pulls (m, d) of forces on neurons above planes or not, without those of their slides."""
+        _, held = self.begin(at)
+        low, high = on_planes(c[None], self.problem.planes)
+        return np.asarray(kernel.pulls(above, low[0], high[0], held, self.problem.planes))
 
-    def on_planes(self, c: Array) -> tuple[Array, Array]:
-        """Pulls of the planes below and above them."""
-        planes = self.problem.planes
-        pulls, size = c * planes.length, len(planes.U)
-        if self.one_each:
-            return np.zeros(size), pulls
-        weak = planes.slope * pulls
-        sides = (np.where(self.positive, weak, pulls), np.where(self.positive, pulls, weak))
-        low, high = (np.bincount(planes.owner, side, size) for side in sides)
-        return np.asarray(low, np.float64), np.asarray(high, np.float64)
+    def land(self, at: Start, w: Array) -> None:
+        """Take neurons back to the planes they slide on, from the rounding of a step."""
+        _, held = self.begin(at)
+        off = np.einsum("qd,qd->q", w[held.neuron], self.problem.planes.U[held.plane])
+        np.subtract.at(w, held.neuron, off[:, None] * held.dual)
 
     def across(self, at: Start, neuron: Indices, plane: Indices) -> Array:
         """Normals (E, d) of planes, projected on those on which the neurons slide."""
@@ -147,19 +105,24 @@ class Field:
             self.reply = float(np.linalg.eigvalsh(squares)[-1])
         return self.reply
 
-    def nodes(self, at: Start, pair: Pair, stages: list[Stage], step: float) -> tuple[Array, Array]:
+    def nodes(self, at: Start, pair: Pair, stages: Stages, step: float) -> tuple[Array, Array]:
         """Outputs and forces (S, n) at the Radau nodes, by the dense output of order four."""
-        a = at.state.a + step * (pair.inside @ np.stack([stage.da for stage in stages]))
-        dw = np.stack([stage.dw.ravel() for stage in stages])
+        a = at.state.a + step * (pair.inside @ stages.da)
+        dw = stages.dw.reshape(len(stages.dw), -1)
         w = at.state.w + step * (pair.inside @ dw).reshape(len(a), *at.state.w.shape)
         inside = [self.outputs(at, a[k], w[k])[1] for k in range(len(a))]
-        outputs = np.stack([*inside, stages[-1].h])
+        outputs = np.stack([*inside, stages.h[-1]])
         return outputs, self.problem.forces(outputs)
 
 
-def _silent(at: Start, mode: Modes) -> tuple[Any, ...]:
-    """Pairs without a side: dead neurons, which may lie on a plane, and slides."""
-    return np.flatnonzero(at.classes.cid < 0), np.nonzero(mode == SLIDE)
+def _room(count: int, at: Start, slides: int) -> Stages:
+    """Where stages are written."""
+    (m, d), (n, size) = at.state.w.shape, (len(at.h), at.state.mode.shape[1])
+    return Stages(
+        np.empty((count, m)), np.empty((count, m, d)), np.empty((count, m, size), np.bool_),
+        np.empty((count, n)), np.empty((count, n)), np.empty((count, size)), np.empty((count, m)),
+        np.empty((count, m, d)), np.empty((count, slides)),
+    )  # fmt: skip
 
 
 def slides_of(rows: Rows) -> tuple[Indices, Indices]:
@@ -179,9 +142,10 @@ def _ranks(counts: Indices) -> Indices:
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def rate(stages: list[Stage]) -> float:
+def rate(stages: Stages) -> float:
     """The fastest rate in sight: the last two stages are at one time (Hairer & Wanner, IV.2)."""
-    one, two = stages[-2], stages[-1]
-    slopes = np.square(two.da - one.da).sum() + np.square(two.dw - one.dw).sum()
-    gaps = np.square(two.a - one.a).sum() + np.square(two.w - one.w).sum()
+    slopes = np.square(stages.da[-1] - stages.da[-2]).sum()
+    slopes += np.square(stages.dw[-1] - stages.dw[-2]).sum()
+    gaps = np.square(stages.a[-1] - stages.a[-2]).sum()
+    gaps += np.square(stages.w[-1] - stages.w[-2]).sum()
     return float(np.sqrt(slopes / max(gaps, 1e-300)))

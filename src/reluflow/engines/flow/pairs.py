@@ -18,8 +18,8 @@ from reluflow.engines.flow.tableau import FOUR
 class Pair(NamedTuple):
     """A method, its difference to one of lower order, and its dense output.
 
-    ``stages`` are the rows of its table; the last stage is the end of the step, and the one before
-    it is at the same time. ``inside`` (S - 1, K) are the weights for the Radau nodes but the last,
+    The rows of ``table`` are its stages; the last is the end of the step, and the one before it is
+    at the same time. ``inside`` (S - 1, K) are the weights for the Radau nodes but the last,
     of order four. ``order`` is the power of the step in the difference. ``border`` is the step
     times the fastest rate to which it is taken, well inside of what is stable. ``fit`` takes the
     speeds at the four stages ``path`` to the coefficients of the cubic through them; ``rise``
@@ -27,7 +27,7 @@ class Pair(NamedTuple):
     """
 
     nodes: Array
-    stages: tuple[tuple[float, ...], ...]
+    table: Array
     weights: Array
     gap: Array
     inside: Array
@@ -49,8 +49,11 @@ def _pair(
     few = [0, 2, 3]
     parabola[:, few] = np.linalg.inv(np.vander(nodes[[path[k] for k in few]], increasing=True))
     rise, rough_rise = (rows / np.arange(1, len(rows) + 1)[:, None] for rows in (fit, parabola))
+    table = np.zeros((len(stages), len(stages)))
+    for k, row in enumerate(stages):
+        table[k, : len(row)] = row
     weights = np.array([*stages[-1], 0.0])
-    return Pair(nodes, stages, weights, gap, inside, order, border, path, fit, rise, rough_rise)
+    return Pair(nodes, table, weights, gap, inside, order, border, path, fit, rise, rough_rise)
 
 
 # Dormand and Prince (1980)

@@ -26,9 +26,8 @@ from reluflow.network import Network
 
 # normals that differ by less than this are one: rounding of a point divided by its length
 SAME_PLANE = 1e-15
-# so many points make a crowd (see `crowd`): below, exact landings at every crossing are cheaper.
-# Steps of a classification loss cost more, as n^3
-CROWD, CROWD_OF_CLASSES = 200, 100
+# so many points make a crowd (see `crowd`): below, exact landings at every crossing are cheaper
+CROWD = 100
 # ... unless neurons and inputs are so many that an implicit step costs less than an explicit one
 CHEAP = 1.0
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
@@ -85,8 +84,7 @@ class Problem:
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
         self.price, self.stiff_price = _prices(self)
-        many = CROWD if self.is_square else CROWD_OF_CLASSES
-        self.is_crowd = self.n >= many and self.price >= CHEAP and decay == 0.0
+        self.is_crowd = self.n >= CROWD and self.price >= CHEAP and decay == 0.0
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate, self.decay)
 
     def forces(self, h: Array) -> Array:
