@@ -54,6 +54,12 @@ def test_a_rest_that_seemed_to_end_at_the_start_of_a_stiff_step_let_no_time_pass
     assert small_steps.judge(problem, small_steps.weights(run.final), branches).good
 
 
+def test_a_neuron_that_comes_to_rest_is_not_taken_off_the_planes_that_repel_it():
+    problem = degenerate.problem(508)
+    run = problem.flow(max_seconds=60.0)
+    assert small_steps.judge(problem, small_steps.weights(run.final), False).good
+
+
 @pytest.mark.parametrize("number", FOUND)
 def test_a_problem_that_went_wrong_once_is_confirmed(number):
     assert many.quick(number)["verdict"] == "confirmed"

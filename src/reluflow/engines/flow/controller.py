@@ -283,6 +283,8 @@ class Controller:
         limits, (low, high) = self.limits(at), on_planes(c[None], self.problem.planes)
         repels = np.sign(end.a)[:, None] * (high - low) > limits.far * limits.unit
         repels &= end.mode == SLIDE
+        # one that has just come to rest, where planes meet, lies on some that repel it
+        repels[(end.mode != at.state.mode).any(axis=1)] = False
         repels[at.resting] = False
         for j in repels.any(axis=1).nonzero()[0].tolist():
             part(self.problem, end, (low[0], high[0]), j, repels[j], self.log)
