@@ -51,9 +51,10 @@ def parts(limit_s: float = 120.0) -> dict[str, Part]:
 
 
 def warm_up() -> None:
-    """Compile everything on a problem of no size."""
-    data, net = ordinary.problem(Shape(6, 2, 8))
-    rf.flow(data, net)
+    """Compile and load everything: implicit and explicit steps, and SciPy's solvers."""
+    for shape in (Shape(6, 2, 8), Shape(120, 2, 8)):
+        rf.flow(*ordinary.problem(shape), t_end=ordinary.T_END)
+    ordinary.scipy_solution(Shape(6, 2, 8), "RK45", np.inf)
 
 
 def _one(row: Callable[[], Row]) -> Iterator[Row]:
