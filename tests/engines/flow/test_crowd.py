@@ -229,11 +229,14 @@ def test_slides_that_go_on_are_held_by_their_projections_and_others_walk(monkeyp
     run = rf.flow(data, net, t_end=20.0, rtol=1e-6)
     assert sum(held) > 5 * sum(walking)
     assert sum(walking) >= 3  # slides that end are seen to, by their weights
-    assert (run.events["kind"] == "release").sum() > 5
     crowds(monkeypatch, 10**9)
     fine = rf.flow(data, net, t_end=20.0, rtol=1e-9)
-    released = [int((one.events["kind"] == "release").sum()) for one in (run, fine)]
-    assert abs(released[0] - released[1]) <= 1
+    ended = [
+        sorted((int(e["neuron"]), int(e["point"])) for e in one.events if e["kind"] == "release")
+        for one in (run, fine)
+    ]
+    assert ended[0] == ended[1]
+    assert len(ended[0]) >= 2
     assert np.abs(weights(run) - weights(fine)).max() <= 2e-5 * np.abs(weights(fine)).max()
 
 
