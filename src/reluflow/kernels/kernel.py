@@ -162,15 +162,22 @@ class _Whole(_Library):
 
 
 def _called(library: Any) -> list[Any]:
-    """The libraries that this one calls, directly or through parts, each once."""
-    found: dict[Any, None] = {}  # in the order in which they were met
-    waiting = list(library._linking_libraries)
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found[one] = None
-            waiting.extend(one._linking_libraries if isinstance(one, _Part) else [])
-    return list(found)
+    """The libraries that this one calls, directly or through parts, each once.
+
+    What calls comes before what it calls: LLVM leaves out what nothing has called so far.
+    """
+    met: set[Any] = set()
+    last_first: list[Any] = []
+
+    def visit(one: Any) -> None:
+        for inner in one._linking_libraries if one is library or isinstance(one, _Part) else ():
+            if inner not in met:
+                met.add(inner)
+                visit(inner)
+                last_first.append(inner)
+
+    visit(library)
+    return last_first[::-1]
 
 
 def _code_of(library: Any) -> Any:
