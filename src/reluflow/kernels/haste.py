@@ -1,4 +1,4 @@
-"""What makes numba compile faster without changing what it makes: four of its habits, set aside.
+"""What makes numba compile faster without changing what it makes: some of its habits, set aside.
 
 Each was a few hundredths of the time to compile or more, by a profile of all kernels.
 """
@@ -6,7 +6,7 @@ Each was a few hundredths of the time to compile or more, by a profile of all ke
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -22,16 +22,25 @@ SELDOM = (20_000, 50, 100)
 def haste() -> Iterator[None]:
     """Meanwhile numba compiles faster."""
     thresholds = gc.get_threshold()
-    before = [(owner, name, getattr(owner, name)) for owner, name, _ in _faster]
     gc.set_threshold(*SELDOM)
-    for owner, name, function in _faster:
+    try:
+        with replaced(_faster):
+            yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def replaced(methods: Iterable[tuple[type, str, Callable[..., Any]]]) -> Iterator[None]:
+    """Meanwhile classes have these methods: class, name and function of each."""
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in methods]
+    for owner, name, function in methods:
         setattr(owner, name, function)
     try:
         yield
     finally:
         for owner, name, function in before:
             setattr(owner, name, function)
-        gc.set_threshold(*thresholds)
 
 
 def _equal_flags(mine: Any, other: Any) -> Any:

@@ -19,10 +19,12 @@ from llvmlite import binding, ir
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
 
+from reluflow.kernels.borrowing import BORROWING
 from reluflow.kernels.entered import watched
-from reluflow.kernels.haste import haste
+from reluflow.kernels.haste import haste, replaced
 
 # numba's functions that count references, and by how much they change a count
 COUNTS = {"NRT_incref": 1, "NRT_decref": -1}
@@ -32,6 +34,9 @@ TUNED = not hasattr(binding, "create_pass_manager_builder")
 
 def _no_wrapper(*given: Any, **options: Any) -> None:
     """Nothing: no C code calls a kernel."""
+
+
+_NO_WRAPPER = ((CPUContext, "create_cfunc_wrapper", _no_wrapper),)
 
 
 @cache
@@ -196,15 +201,14 @@ class _Wholes(Compiler):  # type: ignore[misc]
     """Compiles a kernel for Python; what numba itself adds is a part, too."""
 
     def compile_extra(self, func: Any) -> Any:
-        context = self.state.targetctx
-        codegen = context.codegen()
-        # of these objects, in place of that of their classes
-        codegen._library_class, context.create_cfunc_wrapper = _Part, _no_wrapper
+        codegen = self.state.targetctx.codegen()
+        # of this object, in place of that of its class
+        codegen._library_class = _Part
         try:
-            with haste():
+            with haste(), replaced(BORROWING), replaced(_NO_WRAPPER):
                 return super().compile_extra(func)
         finally:
-            del codegen._library_class, context.create_cfunc_wrapper
+            del codegen._library_class
 
     def define_pipelines(self) -> Any:
         codegen = self.state.targetctx.codegen()
