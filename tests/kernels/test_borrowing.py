@@ -48,7 +48,17 @@ def swapped_twice(pairs):
     return first.near.one, one
 
 
-for function in (looks, swapped, swapped_twice):
+@kernel(fastmath=True)
+def loose_mean(x):
+    return np.mean(x)
+
+
+@kernel
+def strict_mean(x):
+    return np.mean(x)
+
+
+for function in (looks, swapped, swapped_twice, loose_mean, strict_mean):
     if not config.DISABLE_JIT:
         function._cache = NullCache()  # what is kept has no code to be read
 
@@ -83,3 +93,12 @@ def test_what_is_kept_or_replaced_is_counted():
     after = rtsys.get_allocation_stats()
     assert after.alloc > before.alloc
     assert after.alloc - before.alloc == after.free - before.free
+
+
+@compiled
+def test_what_was_found_for_reordered_sums_is_not_used_for_others():
+    x = np.arange(4.0)
+    assert loose_mean(x) == strict_mean(x) == 1.5
+    (loose,), (strict,) = loose_mean.inspect_llvm().values(), strict_mean.inspect_llvm().values()
+    assert "fadd fast" in loose
+    assert "fadd fast" not in strict

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from numba.core import ir
-from numba.core.targetconfig import TargetConfig
+from numba.core.targetconfig import ConfigStack, TargetConfig
+from numba.core.types.functions import BaseFunction
 
 # the collector of garbage, at its usual pace, takes a fifth of the time to compile
 SELDOM = (20_000, 50, 100)
@@ -94,8 +95,29 @@ _kind: Callable[[Any], type | None] = cache(
     lambda of: next((kind for kind in KINDS if issubclass(of, kind)), None)
 )
 
+_find_call = BaseFunction.get_call_type
+_calls: dict[Any, tuple[Any, Any]] = {}
+
+
+def _call(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    """The signature of a call; numba tries all implementations of `+` anew at each sum.
+
+    Flags decide, too: what is found may be compiled for sums that may be reordered. And numba looks
+    up what it found last.
+    """
+    flags = ConfigStack.top_or_none()
+    key = (function, context, tuple(args), tuple(kws.items()), flags)
+    if key not in _calls:
+        found: Any = _find_call(function, context, args, kws)
+        _calls[key] = found, function._impl_keys[found.args]
+    signature, implementation = _calls[key]
+    function._impl_keys[signature.args] = implementation
+    return signature
+
+
 _faster: tuple[tuple[type, str, Callable[..., Any]], ...] = (
     (TargetConfig, "__eq__", _equal_flags),
     (TargetConfig, "__hash__", _hash_of_flags),
     (ir.Inst, "_rec_list_vars", _variables),
+    (BaseFunction, "get_call_type", _call),
 )
