@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -18,6 +18,8 @@ from reluflow.cli.plain import answer
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
+
+    from reluflow.kernels.sharing import Shares
 
 T = TypeVar("T")
 
@@ -42,16 +44,18 @@ def warm_up(
     most = workers or min(os.cpu_count() or 1, USEFUL)
     with (
         processes(1, engines.switch_off) as looker,
-        processes(most) as pool,
+        ExitStack() as stack,
         bar(True, COMPILING, total=1.0, at_once=True) as update,
     ):
-        for _ in range(most):  # they start meanwhile
+        pools = [stack.enter_context(processes(1)) for _ in range(most)]
+        for pool in pools:  # they start meanwhile
             pool.submit(engines.get_ready)
         looks = looker.submit(engines.entered)
-        engines.get_ready()  # here, too: what comes back is ours
-        (kernels,) = _results([looks])
+        from reluflow.kernels.sharing import Shares  # meanwhile; what comes back is ours
+
+        ((_, kernels),) = _ended({looks: 0})
         update(0.0, f"0 of {len(kernels)}")
-        for done, _ in enumerate(_results([pool.submit(one.compile) for one in kernels]), 1):
+        for done, _ in enumerate(_compiled(Shares(kernels, most), pools), 1):
             update(done / len(kernels), f"{done} of {len(kernels)}")
     seconds = time.perf_counter() - began
     if as_json:
@@ -61,16 +65,30 @@ def warm_up(
         typer.echo(f"kernels are compiled ({seconds:.1f} s)")
 
 
-def _results(futures: Iterable[Future[T]]) -> Iterator[T]:
-    """What comes of them, in the order in which they end; a signal ends the wait."""
+def _compiled(shares: Shares, pools: list[Executor]) -> Iterator[None]:
+    """Compile kernels, one after the other in each pool; one of them has ended."""
+    busy: dict[Future[None], int] = {}
+
+    def begin(worker: int) -> None:
+        kernel = shares.next(worker)
+        if kernel is not None:
+            busy[pools[worker].submit(kernel.compile)] = worker
+
+    for worker in range(len(pools)):
+        begin(worker)
+    for worker, _ in _ended(busy):
+        begin(worker)
+        yield
+
+
+def _ended(busy: dict[Future[T], int]) -> Iterator[tuple[int, T]]:
+    """The worker and the result of each as it ends, until none is left; a signal ends the wait."""
     from concurrent.futures import FIRST_COMPLETED, wait
 
-    open_ = set(futures)
-    while open_:
+    while busy:
         interrupts.check()
-        ended, open_ = wait(open_, LOOK_S, return_when=FIRST_COMPLETED)
-        for one in ended:
-            yield one.result()
+        for one in wait(busy, LOOK_S, return_when=FIRST_COMPLETED).done:
+            yield busy.pop(one), one.result()
 
 
 @contextmanager

@@ -14,18 +14,22 @@ from typing import Any, NamedTuple
 
 
 class Entry(NamedTuple):
-    """A kernel with the types, pickled, of the arguments it was given."""
+    """A kernel with the types, pickled, of the arguments it was given.
+
+    ``parts`` are the names of all kernels it calls, and its own, with the lengths of their code.
+    """
 
     module: str
     name: str
     types: bytes
+    parts: frozenset[tuple[str, int]]
 
     def compile(self) -> None:
         """Compile it, or load it, for these types."""
         getattr(import_module(self.module), self.name).compile(pickle.loads(self.types))
 
 
-_found: dict[Any, tuple[int, Entry]] = {}
+_found: dict[Any, Entry] = {}
 _inside = False
 
 
@@ -40,8 +44,8 @@ def watched(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*given)
         types = tuple(typeof(value, Purpose.argument) for value in given)
         if (function, types) not in _found:  # equal types may be pickled in different ways
-            entry = Entry(function.__module__, function.__name__, pickle.dumps(types))
-            _found[function, types] = _size(call), entry
+            named = function.__module__, function.__name__
+            _found[function, types] = Entry(*named, pickle.dumps(types), _parts(call))
         _inside = True
         try:
             return function(*given)
@@ -52,12 +56,12 @@ def watched(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def entered() -> list[Entry]:
-    """Return what has been entered in this process, in about the order of the time to compile."""
-    return [entry for _, entry in sorted(_found.values(), reverse=True)]
+    """Return what has been entered in this process."""
+    return list(_found.values())
 
 
-def _size(kernel: Any) -> int:
-    """The length of the code of a kernel and of all that it calls."""
+def _parts(kernel: Any) -> frozenset[tuple[str, int]]:
+    """A kernel and all that it calls, with the lengths of their code."""
     found: set[Any] = set()
     open_ = [kernel]
     while open_:
@@ -67,4 +71,5 @@ def _size(kernel: Any) -> int:
             found.add(one)
             values = (function.__globals__.get(name) for name in function.__code__.co_names)
             open_.extend(value for value in values if callable(value))
-    return sum(len(one.__wrapped__.__code__.co_code) for one in found)
+    code = [one.__wrapped__.__code__ for one in found]
+    return frozenset((f"{one.co_filename}:{one.co_name}", len(one.co_code)) for one in code)

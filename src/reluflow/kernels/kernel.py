@@ -19,10 +19,12 @@ from llvmlite import binding, ir
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.cpu import CPUContext
 from numba.core.environment import lookup_environment
 
+from reluflow.kernels.borrowing import BORROWING
 from reluflow.kernels.entered import watched
-from reluflow.kernels.haste import haste
+from reluflow.kernels.haste import haste, replaced
 
 # numba's functions that count references, and by how much they change a count
 COUNTS = {"NRT_incref": 1, "NRT_decref": -1}
@@ -32,6 +34,9 @@ TUNED = not hasattr(binding, "create_pass_manager_builder")
 
 def _no_wrapper(*given: Any, **options: Any) -> None:
     """Nothing: no C code calls a kernel."""
+
+
+_NO_WRAPPER = ((CPUContext, "create_cfunc_wrapper", _no_wrapper),)
 
 
 @cache
@@ -162,15 +167,22 @@ class _Whole(_Library):
 
 
 def _called(library: Any) -> list[Any]:
-    """The libraries that this one calls, directly or through parts, each once."""
-    found: dict[Any, None] = {}  # in the order in which they were met
-    waiting = list(library._linking_libraries)
-    while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found[one] = None
-            waiting.extend(one._linking_libraries if isinstance(one, _Part) else [])
-    return list(found)
+    """The libraries that this one calls, directly or through parts, each once.
+
+    What calls comes before what it calls: LLVM leaves out what nothing has called so far.
+    """
+    met: set[Any] = set()
+    last_first: list[Any] = []
+
+    def visit(one: Any) -> None:
+        for inner in one._linking_libraries if one is library or isinstance(one, _Part) else ():
+            if inner not in met:
+                met.add(inner)
+                visit(inner)
+                last_first.append(inner)
+
+    visit(library)
+    return last_first[::-1]
 
 
 def _code_of(library: Any) -> Any:
@@ -189,15 +201,14 @@ class _Wholes(Compiler):  # type: ignore[misc]
     """Compiles a kernel for Python; what numba itself adds is a part, too."""
 
     def compile_extra(self, func: Any) -> Any:
-        context = self.state.targetctx
-        codegen = context.codegen()
-        # of these objects, in place of that of their classes
-        codegen._library_class, context.create_cfunc_wrapper = _Part, _no_wrapper
+        codegen = self.state.targetctx.codegen()
+        # of this object, in place of that of its class
+        codegen._library_class = _Part
         try:
-            with haste():
+            with haste(), replaced(BORROWING), replaced(_NO_WRAPPER):
                 return super().compile_extra(func)
         finally:
-            del codegen._library_class, context.create_cfunc_wrapper
+            del codegen._library_class
 
     def define_pipelines(self) -> Any:
         codegen = self.state.targetctx.codegen()
