@@ -37,6 +37,8 @@ from reluflow.kernels.flow.layout import SLIDE, Limits
 LONGEST = 20.0
 # so often a step is tried before the run fails
 TRIES = 400
+# ... and how much longer the next step waits for an event that was about to come and did not
+LONGER = 8.0
 # where riders could not ride they are not asked for up to so many steps
 LONG_WALK = 15
 
@@ -70,6 +72,8 @@ class Controller:
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
         self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
         self.pace = Pace(problem, rtol)
+        # whether a step ends just after an event an instant ahead; how long after, if that had none
+        self.waits, self.delay = False, 1.0
         self.on_foot = self.failed = 0  # steps until riders are tried again; as many last time
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
 
@@ -133,6 +137,8 @@ class Controller:
             elif not (tried.moved.whole or patient):
                 patient = True
             else:
+                in_vain = self.waits and not len(tried.events)
+                self.waits, self.delay = False, LONGER * self.delay if in_vain else 1.0
                 return self.accept(at, tried, self.pace.following(tried, wanted, cut))
         raise StepFailedError(
             f"a step at clock {at.state.clock:.6g} was tried {TRIES} times, last with size "
@@ -181,10 +187,12 @@ class Controller:
             sizes = at.neurons.weight[walks] * squares
             self.agenda.expect(at.state.clock, stretch.step, moved.first[walks], sizes)
             reach = self._reach(at, limits, stretch.boost / stretch.step)
-            # what lies an instant ahead is on no agenda: the step ends just after it. Not there:
-            # a slide that ends by its weight might for ever be about to, to rounding
-            soonest = float(moved.first.min()) * stretch.step + self._harmless(stretch)
-            return reach if reach < stretch.step else soonest
+            if reach < stretch.step:
+                return reach
+            # what lies an instant ahead is on no agenda: the step ends just after it. Not there: a
+            # slide might for ever be about to end, to rounding, or by its class and not by itself
+            self.waits = True
+            return float(moved.first.min()) * stretch.step + self.delay * self._harmless(stretch)
         end = min(float(moved.stopped.min()), self._leaves_rest(at, stretch))
         if end <= 1.0 and (1.0 - end) * stretch.boost > self.tol_event:
             return end * stretch.step
