@@ -20,8 +20,8 @@ STEPS, STEPS_A_POINT = 300, 10
 
 
 def explicit_seconds(n: int, d: int, m: int) -> float:
-    """An explicit step: seven stages, products at 1e10 operations a second, masks at 1e8."""
-    return 3e-3 + 7.0 * m * n * (1e-8 + 4e-10 * d)
+    """An explicit step: seven stages, products at 2e10 operations a second, masks at 2e8."""
+    return 2e-3 + 7.0 * m * n * (5e-9 + 2e-10 * d)
 
 
 def implicit_seconds(n: int, d: int, m: int, is_square: bool) -> float:

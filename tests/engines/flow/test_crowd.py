@@ -17,12 +17,14 @@ from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
 from reluflow.engines.flow.tableau import FOUR
+from reluflow.kernels.flow.classes import group
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 
 
 def crowds(monkeypatch, least):
     monkeypatch.setattr(problem_module, "CROWD", least)
     monkeypatch.setattr(problem_module, "CHEAP", 0.0)
+    monkeypatch.setattr(problem_module, "CHEAP_IF_SMALL", 0.0)
 
 
 def weights(run):
@@ -282,11 +284,34 @@ def test_stiff_outputs_are_left_to_implicit_steps(monkeypatch):
     assert np.abs(weights(run) - weights(fine)).max() <= 1e-4 * np.abs(weights(fine)).max()
 
 
-def test_explicit_steps_are_for_where_they_cost_less():
-    """Neurons and inputs by the hundred: an implicit step costs no more, and goes further."""
-    few, many = regression(200, 2, 20), regression(200, 200, 200)
-    assert Problem(*few, rf.losses.Square(), "both").is_crowd
-    assert not Problem(*many, rf.losses.Square(), "both").is_crowd
+@pytest.mark.parametrize(("scale", "explicit"), [(0.0, True), (-6.0, False), (-1e5, False)])
+def test_where_neurons_and_inputs_are_many_too_the_start_decides(scale, explicit):
+    """From a small one neurons cross few planes for long, and implicit steps go far."""
+    data, net = regression(200, 200, 200)
+    assert Problem(data, net.with_scale(scale), rf.losses.Square(), "both").is_crowd == explicit
+    few = regression(200, 2, 20)
+    assert Problem(few[0], few[1].with_scale(scale), rf.losses.Square(), "both").is_crowd
+
+
+def test_explicit_steps_are_not_for_where_they_cost_more():
+    data, net = regression(100, 100, 1000)
+    wide = Problem(data, net, rf.losses.Exponential(), "both")
+    assert wide.is_crowd == (wide.price >= problem_module.CHEAP)
+    assert not Problem(*regression(99, 2, 20), rf.losses.Square(), "both").is_crowd
+
+
+def test_rows_alike_are_one_class_whatever_their_number():
+    """Against a dictionary of rows; classes are numbered as they appear."""
+    rng = np.random.default_rng(0)
+    for size in (1, 7, 300):
+        mode = rng.choice(np.array([BELOW, ABOVE, SLIDE], np.int8), (200, size))
+        mode[rng.integers(0, 200, 100)] = mode[rng.integers(0, 200, 100)]
+        mode[:, 0] = ABOVE  # alive
+        seen = {}
+        expected = [seen.setdefault(row.tobytes(), len(seen)) for row in mode]
+        cid, first = group(mode, np.zeros(size, np.bool_), np.zeros(200, np.bool_))
+        np.testing.assert_array_equal(cid, expected)
+        np.testing.assert_array_equal(mode[first].tobytes(), b"".join(seen))
 
 
 def test_implicit_steps_are_looked_at_now_and_then_and_stay_if_they_are_worth_it(monkeypatch):
@@ -296,7 +321,8 @@ def test_implicit_steps_are_looked_at_now_and_then_and_stay_if_they_are_worth_it
     monkeypatch.setattr(crowd_module, "LOOK", 5)
     data, net = regression(12, 20, 40)  # late: implicit steps are ever longer
     rf.flow(data, net, rtol=1e-6)
-    assert 5 <= counts["explicit"] <= 10  # by the price
+    price = Problem(data, net, rf.losses.Square(), "both").stiff_price
+    assert 5 <= counts["explicit"] <= 5 * max(price, 1.0) + 1
     assert counts["implicit"] > 20
 
 

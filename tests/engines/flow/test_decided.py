@@ -60,6 +60,14 @@ def test_tolerances_agree_where_a_dormant_neuron_crosses_into_a_strong_pull():
     assert given.gap(*ends) <= SAME
 
 
+def test_a_slide_of_a_classification_ends_when_small_forces_at_a_saddle_say_so():
+    """Eighteen leave a plane for 7e4 units of time and come back; held there they miss 2e-4."""
+    given = problem("plane-exponential", 54, 50, -1e5)
+    runs = [given.flow(rtol, max_seconds=60.0) for rtol in (1e-6, 1e-8)]
+    assert given.gap(*(run.final.predict(given.grid) for run in runs)) <= 0.1 * SAME
+    assert runs[0].stats["events"] == runs[1].stats["events"]
+
+
 @pytest.mark.parametrize("log_scale", [-1000.0, -1e5])
 def test_a_plane_that_comes_to_repel_while_forces_are_rounding_is_left(log_scale):
     """At a saddle that lasts for 1e4 units the force of a point falls by e^-200 and turns its sign.

@@ -33,7 +33,7 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow.controller import Controller, Step
 from reluflow.engines.flow.crossings import Crossings, Taken
-from reluflow.engines.flow.explicit import Field, Indices, Mask, rate, slides_of
+from reluflow.engines.flow.explicit import Field, Indices, Mask, pairs_in, rate, slides_of
 from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
@@ -136,7 +136,7 @@ class Crowd:
         if other.any():
             kept = crossings.among(~other[crossings.neuron, crossings.plane])
             other &= at.state.mode != SLIDE
-            crossings = kept.and_also(taken.dated(at, end.above, *np.nonzero(other)))
+            crossings = kept.and_also(taken.dated(at, end.above, *pairs_in(other)))
         tried = self._finish(at, stages, end, crossings, rough, step)
         if rough.any():
             assert tried.moved is not None

@@ -62,7 +62,7 @@ class Field:
         """Sides and outputs; ``mode`` tells the slides, if they are not those of the start."""
         _, held = self.begin(at)
         if mode is not None:
-            neuron, plane = np.nonzero(mode == SLIDE)
+            neuron, plane = pairs_in(mode == SLIDE)
             held = held._replace(neuron=neuron, plane=plane)
         above = np.empty((len(a), len(self.problem.planes.U)), np.bool_)
         return above, kernel.outputs(a, w, above, held, self.problem.planes)
@@ -123,6 +123,11 @@ def _room(count: int, at: Start, slides: int) -> Stages:
         np.empty((count, n)), np.empty((count, n)), np.empty((count, size)), np.empty((count, m)),
         np.empty((count, m, d)), np.empty((count, slides)),
     )  # fmt: skip
+
+
+def pairs_in(mask: Mask) -> tuple[Indices, Indices]:
+    """Where ``mask`` (m, P) is set, as `numpy.nonzero`, which is slow in two dimensions."""
+    return np.divmod(np.flatnonzero(mask), mask.shape[1])
 
 
 def slides_of(rows: Rows) -> tuple[Indices, Indices]:

@@ -28,8 +28,11 @@ from reluflow.network import Network
 SAME_PLANE = 1e-15
 # so many points make a crowd (see `crowd`): below, exact landings at every crossing are cheaper
 CROWD = 100
-# ... unless neurons and inputs are so many that an implicit step costs less than an explicit one
-CHEAP = 1.0
+# ... where an implicit step costs as much as so many explicit ones: fewer if neurons and inputs are
+# many. From a small start crossings are few for long, and implicit steps are longer
+CHEAP, CHEAP_IF_SMALL = 1.0, 2.0
+# outputs below this share of the labels are those of a small start (measured)
+SMALL = 1e-3
 # layers of a neuron whose sizes agree to this are equal: rounding of a norm
 BALANCED = 4e-15
 # matrices with more rows and columns are large
@@ -84,7 +87,7 @@ class Problem:
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
         self.price, self.stiff_price = _prices(self)
-        self.is_crowd = self.n >= CROWD and self.price >= CHEAP and decay == 0.0
+        self.is_crowd = self.n >= CROWD and decay == 0.0 and self.price >= _least_price(data, net)
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate, self.decay)
 
     def forces(self, h: Array) -> Array:
@@ -190,6 +193,12 @@ def _prices(problem: Problem) -> tuple[float, float]:
         implicit_seconds(*shape, is_square) / explicit,
         stiff_seconds(*shape, is_square) / explicit,
     )
+
+
+def _least_price(data: Dataset, net: Network) -> float:
+    """What an implicit step has to cost at least for explicit ones to be taken."""
+    size = np.log(SMALL * (np.abs(data.y).max() or 1.0))
+    return CHEAP if net.log_predict(data.X)[0].max() >= size else CHEAP_IF_SMALL
 
 
 def split(W: Array, basis: Array) -> tuple[Array, Array]:

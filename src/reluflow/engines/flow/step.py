@@ -144,11 +144,9 @@ def _most(at: Start, step: float, limits: Limits) -> float:
     """The mean force outside [0, 1] that a slide may miss in a step; see `Limits`.
 
     A slide that goes on misses its boost: near a slow saddle steps are long, and small forces move
-    neurons far. Not below the rounding of forces. Shares of the other losses are not known so well.
+    neurons far. Not below the rounding of forces.
     """
-    if not at.problem.is_square:
-        return np.inf
-    least = tolerances.SLACK_FLOOR * limits.unit
+    least = tolerances.SLACK_FLOOR * at.problem.law.force_scale
     return max(limits.far / (step * at.problem.longest), least)
 
 

@@ -13,6 +13,8 @@ from reluflow.kernels.flow.planes import inverse_gram, is_alive, ray_of
 from reluflow.kernels.kernel import kernel
 
 LN2 = float(np.log(2.0))
+# an odd number without a pattern (Knuth, TAOCP 3, 6.4): the golden ratio of 2^32
+MIX = 2654435769
 
 
 @kernel
@@ -35,8 +37,8 @@ def group(
         if fixed[j] or not is_alive(mode[j], both):
             continue
         key = 0
-        for p in range(size):
-            key = (key * 1000003 + int(min(mode[j, p], SLIDE)) + 1) & 0x3FFFFFFFFFF
+        for p in range(size):  # a sum of multiples: no term waits for the one before
+            key += (int(min(mode[j, p], SLIDE)) + 1) * ((p * MIX) ^ (p << 32))
         slot = (key ^ (key >> 17)) & (slots - 1)
         while table[slot] >= 0:
             other = first[table[slot]]
