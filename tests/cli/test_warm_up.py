@@ -95,3 +95,34 @@ def test_it_answers_with_plain_data(kernels):
     assert sorted(found["compiled"]) == sorted(f"kernels.{name}" for name in NAMES)
     assert found["workers"] == 2
     assert found["seconds"] >= 0.0
+
+
+ENTERED = """
+import warnings
+import numpy as np
+from reluflow.engines import warm_up
+warm_up.switch_off()
+import reluflow as rf
+from reluflow.kernels.entered import entered
+names = lambda: {(one.module, one.name) for one in entered()}
+warm_up.entered()
+ready = names()
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(1)
+for loss in (rf.losses.Square(), rf.losses.Logistic()):
+    for n, d in ((120, 2), (30, 12)):
+        for train in ("both", "hidden"):
+            y = rng.normal(size=n) if loss.name == "square" else rng.choice([-1.0, 1.0], size=n)
+            data, net = rf.Dataset(rng.normal(size=(n, d)), y), rf.networks.balanced(
+                d, 8, log_scale=-2.0, seed=1
+            )
+            rf.flow(data, net, loss=loss, train=train, t_end=1.0, rtol=1e-3, progress=False)
+print(sorted(names() - ready))
+"""
+
+
+def test_flows_of_few_and_of_many_points_enter_no_other_kernels():
+    done = subprocess.run(
+        [sys.executable, "-c", ENTERED], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["[]"], done.stdout

@@ -48,6 +48,11 @@ def swapped_twice(pairs):
     return first.near.one, one
 
 
+@kernel
+def given_back(pairs):
+    return pairs
+
+
 @kernel(fastmath=True)
 def loose_mean(x):
     return np.mean(x)
@@ -58,7 +63,7 @@ def strict_mean(x):
     return np.mean(x)
 
 
-for function in (looks, swapped, swapped_twice, loose_mean, strict_mean):
+for function in (looks, swapped, swapped_twice, given_back, loose_mean, strict_mean):
     if not config.DISABLE_JIT:
         function._cache = NullCache()  # what is kept has no code to be read
 
@@ -79,17 +84,19 @@ def test_looking_counts_nothing():
 def test_what_is_kept_or_replaced_is_counted():
     _nrt_python.memsys_enable_stats()
     pairs = _pairs()
-    swapped(pairs, True), swapped_twice(pairs)
+    swapped(pairs, True), swapped_twice(pairs), given_back(pairs)
     before = rtsys.get_allocation_stats()
     for _ in range(50):
         (near, far), one = swapped(pairs, True)
         first, second = swapped_twice(pairs)
+        same = given_back(pairs)
+    np.testing.assert_array_equal(same.far.one, pairs.far.one)
     np.testing.assert_array_equal(near.one, pairs.far.other)
     np.testing.assert_array_equal(far.one, [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(one, [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(first, [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(second, pairs.far.other)
-    del near, far, one, first, second
+    del near, far, one, first, second, same
     after = rtsys.get_allocation_stats()
     assert after.alloc > before.alloc
     assert after.alloc - before.alloc == after.free - before.free

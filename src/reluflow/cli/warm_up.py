@@ -51,7 +51,7 @@ def warm_up(
         for pool in pools:  # they start meanwhile
             pool.submit(engines.get_ready)
         looks = looker.submit(engines.entered)
-        from reluflow.kernels.sharing import Shares  # meanwhile; what comes back is ours
+        from reluflow.kernels.sharing import Shares  # while workers start; it reads what comes back
 
         ((_, kernels),) = _ended({looks: 0})
         update(0.0, f"0 of {len(kernels)}")

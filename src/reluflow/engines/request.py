@@ -48,7 +48,7 @@ def announce_flow(
     what = f"a flow of {n} points, {d} inputs and {m} neurons"
     cheaper = "Stop earlier (`t_end`, `stop_loss`), loosen `rtol`, or set `max_seconds`"
     announce_time(what, min(seconds, limit_s), cheaper)
-    # kernels and Gram matrices, products of all neurons with all points at each stage, records
+    # kernels and Gram matrices, products of all neurons with all points and their sides, records
     announce_memory(what, 100.0 * n * (n + m) + 200.0 * m * d + 2**30)
 
 

@@ -48,6 +48,15 @@ def square() -> None:
     flow(_points(), _resting(), t_end=200.0, rtol=ROUGH, progress=False)
 
 
+def crowd() -> None:
+    """The flow of so many points that its steps are explicit."""
+    from reluflow.engines.flow.problem import CROWD  # kernels: not before `switch_off`
+
+    rng = np.random.default_rng(0)
+    data = Dataset(rng.normal(size=(CROWD, 2)), rng.normal(size=CROWD))
+    flow(data, _start(), t_end=0.3, rtol=1e-2, progress=False)
+
+
 def plateaus() -> None:
     """The flow from a tiny start."""
     flow(_points(), _start(-100.0), rtol=ROUGH, progress=False)
@@ -100,4 +109,4 @@ def get_ready() -> None:
     only_compile()
 
 
-KINDS = (square, plateaus, classification, descent)
+KINDS = (square, crowd, plateaus, classification, descent)

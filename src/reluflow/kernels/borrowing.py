@@ -40,7 +40,8 @@ def borrowed(blocks: dict[int, Any], typeof: Callable[[str], Any]) -> dict[str, 
     """The borrowed variables of a function, owners before what is taken out of them."""
     assigned = list(_assigned(blocks))
     times = Counter(name for name, _ in assigned)
-    left_out = must_use_alloca(blocks)
+    # numba returns casts of variables, which count; one returned as it is would not be counted
+    left_out = must_use_alloca(blocks) | _returned(blocks)
     open_ = {name: value for name, value in assigned if times[name] == 1 and name not in left_out}
     found: dict[str, Origin] = {}
     while True:
@@ -53,6 +54,12 @@ def borrowed(blocks: dict[int, Any], typeof: Callable[[str], Any]) -> dict[str, 
             return found
         found |= new
         open_ = {name: value for name, value in open_.items() if name not in new}
+
+
+def _returned(blocks: dict[int, Any]) -> set[str]:
+    """The variables that a function returns."""
+    ends = (block.terminator for block in blocks.values())
+    return {end.value.name for end in ends if isinstance(end, ir.Return)}
 
 
 def _assigned(blocks: dict[int, Any]) -> Iterator[tuple[str, Any]]:

@@ -27,7 +27,8 @@ ONLY_YOUNG = (20_000, 100_000, 100_000)
 def haste() -> Iterator[None]:
     """Meanwhile numba compiles faster."""
     thresholds = gc.get_threshold()
-    gc.set_threshold(*map(max, thresholds, SELDOM))
+    if thresholds[0] > 0:  # else its user has turned it off
+        gc.set_threshold(*map(max, thresholds, SELDOM))
     try:
         with replaced(_faster):
             yield
@@ -113,8 +114,8 @@ _calls: dict[Any, tuple[Any, Any]] = {}
 def _call(function: Any, context: Any, args: Any, kws: Any) -> Any:
     """The signature of a call; numba tries all implementations of `+` anew at each sum.
 
-    Flags decide, too: what is found may be compiled for sums that may be reordered. And numba looks
-    up what it found last.
+    Flags decide, too: what is found may be compiled for sums that may be reordered. For each types
+    of arguments numba keeps one implementation, that of the last call: it is set again.
     """
     flags = ConfigStack.top_or_none()
     key = (function, context, tuple(args), tuple(kws.items()), flags)

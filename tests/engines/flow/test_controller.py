@@ -213,4 +213,6 @@ def test_forces_inside_a_step_pass_through_its_start_and_its_nodes(tau):
         np.zeros(len(at.classes.face), bool), True,
     )  # fmt: skip
     known = dict(zip([0.0, *FOUR.tables.radau], [at.c, *tried.stretch.c], strict=True))
-    np.testing.assert_allclose(_forces_at(at, tried.stretch, tau), known[tau], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        _forces_at(at, tried.stretch, tau, 0), known[tau], rtol=0, atol=1e-13
+    )

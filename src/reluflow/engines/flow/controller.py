@@ -72,7 +72,8 @@ class Controller:
         self.crowd = 1  # events inside the last step: the tolerance is shared among them
         self.leaving: dict[int, float] = {}  # when in this step the rests of neurons end
         self.pace = Pace(problem, rtol)
-        # whether a step ends just after an event an instant ahead; how long after, if that had none
+        # whether the step at hand was cut to just after an event too near for the agenda; how long
+        # after, in harmless stretches: it grows while no event comes
         self.waits, self.delay = False, 1.0
         self.on_foot = self.failed = 0  # steps until riders are tried again; as many last time
         self.tol_event = max(tolerances.EVENT * rtol, tolerances.EVENT_FLOOR)
@@ -120,6 +121,7 @@ class Controller:
             longer = tried.stretch
             if tried.moved is None:
                 self.counters.rejected += 1
+                self.waits = False
                 step = wanted = self.pace.after_failure(tried.stretch, step)
                 if at.state.clock + step == at.state.clock:
                     raise StepFailedError(
@@ -152,8 +154,9 @@ class Controller:
 
         The error of a weight that settles at an end of [0, 1] would release it, and it would slide
         again at once. Outputs are known to the tolerance; a margin of q to q times it, and the
-        shares of a classification loss depend on margins exponentially. Of shares far below the
-        tolerance only ratios are left, which move nothing.
+        shares of a classification loss depend on margins exponentially. Shares far below the
+        tolerance move nothing in one step (`unit`); what they do in a long one is asked by
+        `Limits.most`.
         """
         problem = self.problem
         margin = 0.0 if problem.is_square else -at.log_loss
@@ -179,6 +182,7 @@ class Controller:
         moved, stretch = tried.moved, tried.stretch
         assert moved is not None
         assert stretch is not None
+        self.waits = False
         if not moved.whole:
             walks = np.flatnonzero(moved.first <= 1.0)
             # after its event a light one may have grown by as much as others at its pull
@@ -286,11 +290,12 @@ class Controller:
 
     def _part(self, at: Start, end: State, c: Array) -> None:
         """Let go of neurons that slide on planes which repel them."""
-        if not len(at.classes.plane) or not self.problem.is_square:
-            return  # the signs of shares do not change
-        limits, (low, high) = self.limits(at), on_planes(c[None], self.problem.planes)
-        repels = np.sign(end.a)[:, None] * (high - low) > limits.far * limits.unit
-        repels &= end.mode == SLIDE
+        slides = end.mode == SLIDE
+        if not self.problem.jumps_turn or not slides.any():
+            return
+        (low, high), law = on_planes(c[None], self.problem.planes), self.problem.law
+        repels = np.sign(end.a)[:, None] * (high - low) > self.limits(at).far * law.force_scale
+        repels &= slides
         # one that has just come to rest, where planes meet, lies on some that repel it
         repels[(end.mode != at.state.mode).any(axis=1)] = False
         repels[at.resting] = False
@@ -298,7 +303,7 @@ class Controller:
             part(self.problem, end, (low[0], high[0]), j, repels[j], self.log)
 
 
-def _forces_at(at: Start, stretch: Stretch, tau: float, known: int = 0) -> Array:
+def _forces_at(at: Start, stretch: Stretch, tau: float, known: int) -> Array:
     """Forces at a share of a solved step: a polynomial through them, from node ``known`` on."""
     nodes, c = stretch.method.tables.nodes[known:], np.vstack([at.c, stretch.c])[known:]
     return np.asarray(lagrange_matrix(nodes, np.array([tau]))[0] @ c)

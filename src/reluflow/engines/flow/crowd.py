@@ -135,7 +135,6 @@ class Crowd:
         other = end.above != stages.above[-1]
         if other.any():
             kept = crossings.among(~other[crossings.neuron, crossings.plane])
-            other &= at.state.mode != SLIDE
             crossings = kept.and_also(taken.dated(at, end.above, *pairs_in(other)))
         tried = self._finish(at, stages, end, crossings, rough, step)
         if rough.any():

@@ -71,6 +71,9 @@ class Problem:
         self.longest = float(np.abs(length).max())
         self.spectral_norm = spectral_norm(length[:, None] * normals[owner])
         self.is_square = isinstance(loss, Square)
+        # whether a plane may come to repel what it attracts: shares of one label have one sign
+        positive, count = np.bincount(owner, self.y > 0.0), np.bincount(owner)
+        self.jumps_turn = self.is_square or bool(((positive > 0) & (positive < count)).any())
         self.log_unit = 2.0 * self.units.label * float(np.log(2.0)) if self.is_square else 0.0
         self.decay = float(np.ldexp(decay, self.units.time))
         self.is_timed = self.is_square or decay > 0.0

@@ -72,13 +72,14 @@ def part(
     problem: Problem, state: State, pulls: tuple[Array, Array], j: int, repels: NDArray[np.bool_],
     log: EventLog,
 ) -> None:  # fmt: skip
-    r"""Take neuron j off planes on which it slides though they have come to repel it.
+    """Take neuron j off planes on which it slides though they have come to repel it.
 
     While a network rests at a saddle forces fall below their error, and some change their signs
     there: a plane that held a neuron pushes it away from then on. The moment of it, and so the side
     on which the neuron goes on, are lost. It goes to that on which descent would spend more time,
-    as where an output weight changes its sign in a slide. ``pulls`` are those of all planes, below
-    and above.
+    as where an output weight changes its sign in a slide. The error has decided, as at a graze, and
+    it is written down as one: such a run has no bound. ``pulls`` are those of all planes, below and
+    above.
     """
     row, (low, high) = state.mode[j], pulls
     f, before = multipliers(low, high, row, problem.planes.gram), row.copy()

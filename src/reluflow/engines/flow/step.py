@@ -144,7 +144,8 @@ def _most(at: Start, step: float, limits: Limits) -> float:
     """The mean force outside [0, 1] that a slide may miss in a step; see `Limits`.
 
     A slide that goes on misses its boost: near a slow saddle steps are long, and small forces move
-    neurons far. Not below the rounding of forces.
+    neurons far. Not below the rounding of forces. (Shares are known to a small part of themselves,
+    and the weight of a slide is a ratio of those of its planes.)
     """
     least = tolerances.SLACK_FLOOR * at.problem.law.force_scale
     return max(limits.far / (step * at.problem.longest), least)

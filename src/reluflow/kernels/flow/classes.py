@@ -13,7 +13,8 @@ from reluflow.kernels.flow.planes import inverse_gram, is_alive, ray_of
 from reluflow.kernels.kernel import kernel
 
 LN2 = float(np.log(2.0))
-# an odd number without a pattern (Knuth, TAOCP 3, 6.4): the golden ratio of 2^32
+# the golden ratio times 2^32; its multiples are spread evenly (Knuth, TAOCP 3, 6.4), their products
+# with their own upper halves have no pattern
 MIX = 2654435769
 
 
@@ -38,8 +39,9 @@ def group(
             continue
         key = 0
         for p in range(size):  # a sum of multiples: no term waits for the one before
-            key += (int(min(mode[j, p], SLIDE)) + 1) * ((p * MIX) ^ (p << 32))
-        slot = (key ^ (key >> 17)) & (slots - 1)
+            factor = (p + 1) * MIX
+            key += (int(min(mode[j, p], SLIDE)) + 1) * (factor * (factor >> 11))
+        slot = (key ^ (key >> 29)) & (slots - 1)
         while table[slot] >= 0:
             other = first[table[slot]]
             equal = True

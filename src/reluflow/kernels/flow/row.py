@@ -12,7 +12,7 @@ from reluflow.kernels.flow.layout import ABOVE, SLIDE, Path, Planes
 from reluflow.kernels.kernel import kernel
 
 # from so many planes on products with the Gram matrix cost more than with the normals
-CROWD = 100
+MANY = 100
 
 
 @kernel
@@ -33,7 +33,7 @@ def bare(row: NDArray[Any], path: Path, planes: Planes) -> tuple[Array, Array]:
             for k in range(len(f)):
                 f[k, p] = path.high[k, p] if row[p] == ABOVE else path.low[k, p]
     g = np.dot(f, planes.U)
-    if len(row) >= CROWD and len(row) > 2 * planes.U.shape[1]:
+    if len(row) >= MANY and len(row) > 2 * planes.U.shape[1]:
         return g, np.dot(g, planes.U.T)
     return g, np.dot(f, planes.gram)
 
