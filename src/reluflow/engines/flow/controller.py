@@ -182,7 +182,6 @@ class Controller:
         moved, stretch = tried.moved, tried.stretch
         assert moved is not None
         assert stretch is not None
-        self.waits = False
         if not moved.whole:
             walks = np.flatnonzero(moved.first <= 1.0)
             # after its event a light one may have grown by as much as others at its pull
@@ -191,14 +190,15 @@ class Controller:
             sizes = at.neurons.weight[walks] * squares
             self.agenda.expect(at.state.clock, stretch.step, moved.first[walks], sizes)
             reach = self._reach(at, limits, stretch.boost / stretch.step)
-            if reach < stretch.step:
+            self.waits = reach >= stretch.step
+            if not self.waits:
                 return reach
             # what lies an instant ahead is on no agenda: the step ends just after it. Not there: a
             # slide might for ever be about to end, to rounding, or by its class and not by itself
-            self.waits = True
             return float(moved.first.min()) * stretch.step + self.delay * self._harmless(stretch)
         end = min(float(moved.stopped.min()), self._leaves_rest(at, stretch))
         if end <= 1.0 and (1.0 - end) * stretch.boost > self.tol_event:
+            self.waits = False
             return end * stretch.step
         return None
 
