@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reluflow.checks import Array
-from reluflow.engines.flow.pairs import Pair
+from reluflow.engines.flow.pairs import LEAN, Pair
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
 from reluflow.engines.flow.state import Modes
@@ -43,7 +43,7 @@ class Field:
             )
             self.first = _room(1, at, len(neuron))
             self.first.a[0], self.first.w[0] = at.state.a, at.state.w
-            kernel.evaluate(0, self.first, self.held, problem.planes, problem.law)
+            kernel.advance(self.first, 0, LEAN.table, 0.0, self.held, problem.planes, problem.law)
         return self.first, self.held
 
     def stages(self, at: Start, pair: Pair, step: float) -> Stages:
@@ -53,7 +53,7 @@ class Field:
         for column, one in zip(found, first, strict=True):
             column[0] = one[0]
         problem = self.problem
-        kernel.advance(found, pair.table, step, held, problem.planes, problem.law)
+        kernel.advance(found, 1, pair.table, step, held, problem.planes, problem.law)
         return found
 
     def outputs(

@@ -135,10 +135,15 @@ def _project(
 
 
 @kernel
-def advance(out: Stages, table: Array, step: float, held: Held, planes: Planes, law: Law) -> None:
-    """Fill in all stages after the first by the rows of a Runge-Kutta table (K - 1, K - 1)."""
+def advance(
+    out: Stages, first: int, table: Array, step: float, held: Held, planes: Planes, law: Law
+) -> None:  # fmt: skip
+    """Fill in the stages from ``first`` on by the rows of a Runge-Kutta table (K - 1, K - 1).
+
+    The weights of stage 0 are given (and copied to themselves, if it is the first).
+    """
     m, d = out.w.shape[1:]
-    for k in range(1, len(out.a)):
+    for k in range(first, len(out.a)):
         for j in range(m):
             out.a[k, j] = out.a[0, j]
             for r in range(d):
