@@ -93,9 +93,10 @@ def _ended(busy: dict[Future[T], int]) -> Iterator[tuple[int, T]]:
 
 @contextmanager
 def processes(count: int, prepare: Callable[[], None] | None = None) -> Iterator[Executor]:
-    """Workers that share nothing but the cache on disk; an error or a signal ends them at once.
+    """Workers that share nothing but the cache on disk, and are ended at once.
 
-    What they compile cannot be stopped half-way, and Python waits at its end for its workers.
+    What they compile cannot be stopped half-way by an error or a signal, and Python waits at its
+    end for its workers. When all is done, to take down a process that has compiled takes seconds.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -104,10 +105,9 @@ def processes(count: int, prepare: Callable[[], None] | None = None) -> Iterator
     with ProcessPoolExecutor(count, context, initializer=_begin, initargs=(prepare,)) as pool:
         try:
             yield pool
-        except BaseException:
+        finally:
             for worker in multiprocessing.active_children():
                 worker.kill()
-            raise
 
 
 def _begin(prepare: Callable[[], None] | None) -> None:

@@ -44,7 +44,6 @@ def _resting() -> Network:
 
 def square() -> None:
     """The flow of the square loss, slides, rests at the origin and all."""
-    flow(_points(), _start(), rtol=ROUGH, progress=False)
     flow(_points(), _resting(), t_end=200.0, rtol=ROUGH, progress=False)
 
 
@@ -63,10 +62,9 @@ def plateaus() -> None:
 
 
 def classification() -> None:
-    """The flow of the other losses."""
-    for loss in _LOSSES:
-        data, net = _points(classes=True), _start()
-        flow(data, net, loss=loss, stop_log_loss=-1.0, rtol=ROUGH, progress=False)
+    """The flow of the other losses, which have their kernels in common."""
+    data, net = _points(classes=True), _start()
+    flow(data, net, loss=Logistic(), stop_log_loss=-1.0, rtol=ROUGH, progress=False)
 
 
 def descent() -> None:

@@ -11,8 +11,8 @@ from reluflow.checks import Array
 # modes of a pair (neuron, plane): below it, above it, sliding along it
 BELOW, ABOVE, SLIDE = 0, 1, 2
 # codes in a list of events where no plane changes its mode; a branch comes after GRAZES where the
-# error decides: a neuron comes so near to a plane that repels it, or crosses it so slowly, or leaves
-# one that has come to repel it at a time so ill known
+# error decides: a neuron comes so near to a plane that repels it, or crosses it so slowly, or
+# leaves one that has come to repel it at a time so ill known
 DIE, FLIP, BRANCH, GRAZES = 5, 6, 7, 8
 
 
