@@ -75,13 +75,13 @@ def spent(name: str, seed: int, log_scale: float, limit_s: float) -> float:
 def of_loss(name: str, limit_s: float) -> Iterator[Row]:
     """A row for each log scale below the first."""
     first = [spent(name, seed, SCALES[0], limit_s) for seed in range(COUNT)]
-    lost = sum(map(np.isnan, first))
+    lost = int(np.isnan(first).sum())
     for scale in SCALES[1:]:
         times = [spent(name, seed, scale, limit_s) for seed in range(COUNT)]
         ratios = [time / base for time, base in zip(times, first, strict=True)]
         done = [ratio for ratio in ratios if np.isfinite(ratio)] or [np.inf]
         median, worst = statistics.median(done), max(done)
-        unfinished = sum(map(np.isnan, times))
+        unfinished = int(np.isnan(times).sum())
         yield {
             "loss": name,
             "log scale": scale,

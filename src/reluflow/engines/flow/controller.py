@@ -27,7 +27,7 @@ from reluflow.engines.flow.pace import Pace
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.redirect import part, redirect
 from reluflow.engines.flow.start import Start
-from reluflow.engines.flow.state import Modes, State
+from reluflow.engines.flow.state import Modes, State, pairs_in
 from reluflow.engines.flow.step import Attempt, Stretch
 from reluflow.engines.flow.tableau import lagrange_matrix
 from reluflow.kernels.flow.forces import on_planes
@@ -290,17 +290,19 @@ class Controller:
 
     def _part(self, at: Start, end: State, c: Array) -> None:
         """Let go of neurons that slide on planes which repel them."""
-        slides = end.mode == SLIDE
-        if not self.problem.jumps_turn or not slides.any():
+        neuron, plane = pairs_in(end.mode == SLIDE)
+        if not self.problem.jumps_turn or not len(neuron):
             return
         (low, high), law = on_planes(c[None], self.problem.planes), self.problem.law
-        repels = np.sign(end.a)[:, None] * (high - low) > self.limits(at).far * law.force_scale
-        repels &= slides
+        pushes = np.sign(end.a)[neuron] * (high - low)[0, plane]
+        repels = pushes > self.limits(at).far * law.force_scale
         # one that has just come to rest, where planes meet, lies on some that repel it
-        repels[(end.mode != at.state.mode).any(axis=1)] = False
-        repels[at.resting] = False
-        for j in repels.any(axis=1).nonzero()[0].tolist():
-            part(self.problem, end, (low[0], high[0]), j, repels[j], self.log)
+        rests = (end.mode != at.state.mode).any(axis=1)
+        rests[at.resting] = True
+        repels &= ~rests[neuron]
+        for j in np.unique(neuron[repels]).tolist():
+            away = plane[repels & (neuron == j)]
+            part(self.problem, end, (low[0], high[0]), j, away, self.log)
 
 
 def _forces_at(at: Start, stretch: Stretch, tau: float, known: int) -> Array:

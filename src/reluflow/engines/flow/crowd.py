@@ -33,9 +33,10 @@ import numpy as np
 from reluflow.checks import Array
 from reluflow.engines.flow.controller import Controller, Step
 from reluflow.engines.flow.crossings import Crossings, Taken
-from reluflow.engines.flow.explicit import Field, Indices, Mask, pairs_in, rate, slides_of
+from reluflow.engines.flow.explicit import Field, Indices, Mask, rate
 from reluflow.engines.flow.pairs import LEAN, STABLE
 from reluflow.engines.flow.start import Start
+from reluflow.engines.flow.state import pairs_in
 from reluflow.engines.flow.step import Attempt, Stretch, carried_alone, clock_error
 from reluflow.engines.flow.tableau import FOUR
 from reluflow.kernels.flow.layout import ABOVE, BELOW, FLIP, SLIDE
@@ -191,7 +192,7 @@ class Crowd:
         Between these the weights may go on a little: most of a range is a plane that the neuron
         crosses, or a trend, and either is seen at the end of the step at the latest.
         """
-        neuron = slides_of(at.classes)[0]
+        neuron = self.field.begin(at)[1].neuron
         low, high = stages.theta.min(axis=0), stages.theta.max(axis=0)
         apart = ROOM + GOES_ON * (high - low)
         holds = (low > apart) & (high < 1.0 - apart)  # not where a plane pulls no more: nan

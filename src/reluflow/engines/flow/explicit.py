@@ -12,7 +12,7 @@ from reluflow.checks import Array
 from reluflow.engines.flow.pairs import LEAN, Pair
 from reluflow.engines.flow.problem import Problem
 from reluflow.engines.flow.start import Start
-from reluflow.engines.flow.state import Modes
+from reluflow.engines.flow.state import Modes, pairs_in
 from reluflow.kernels.flow import stages as kernel
 from reluflow.kernels.flow.forces import on_planes
 from reluflow.kernels.flow.layout import SLIDE, Rows
@@ -123,11 +123,6 @@ def _room(count: int, at: Start, slides: int) -> Stages:
         np.empty((count, n)), np.empty((count, n)), np.empty((count, size)), np.empty((count, m)),
         np.empty((count, m, d)), np.empty((count, slides)),
     )  # fmt: skip
-
-
-def pairs_in(mask: Mask) -> tuple[Indices, Indices]:
-    """Where ``mask`` (m, P) is set, as `numpy.nonzero`, which is slow in two dimensions."""
-    return np.divmod(np.flatnonzero(mask), mask.shape[1])
 
 
 def slides_of(rows: Rows) -> tuple[Indices, Indices]:

@@ -69,10 +69,10 @@ def redirect(
 
 
 def part(
-    problem: Problem, state: State, pulls: tuple[Array, Array], j: int, repels: NDArray[np.bool_],
+    problem: Problem, state: State, pulls: tuple[Array, Array], j: int, away: NDArray[np.int64],
     log: EventLog,
 ) -> None:  # fmt: skip
-    """Take neuron j off planes on which it slides though they have come to repel it.
+    """Take neuron j off the planes ``away``, on which it slides though they have come to repel it.
 
     While a network rests at a saddle forces fall below their error, and some change their signs
     there: a plane that held a neuron pushes it away from then on. The moment of it, and so the side
@@ -84,8 +84,7 @@ def part(
     row, (low, high) = state.mode[j], pulls
     f, before = multipliers(low, high, row, problem.planes.gram), row.copy()
     above = (f - 0.5 * (low + high)) * (high - low) > 0.0
-    row[repels] = np.where(above, ABOVE, BELOW)[repels]
-    first = int(np.flatnonzero(repels)[0])
-    log.extend(state.clock, 0.0, np.array([[0.0, j, first, GRAZES, BRANCH]]))
+    row[away] = np.where(above, ABOVE, BELOW)[away]
+    log.extend(state.clock, 0.0, np.array([[0.0, j, away[0], GRAZES, BRANCH]]))
     log.compare(state.clock, j, before, row, problem.planes.both)
     state.still_sigma[j] = np.nan

@@ -151,6 +151,11 @@ def state_of(problem: Problem, a: Array, W: Array, sigma: Array) -> State:
     return state
 
 
+def pairs_in(mask: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Neurons and planes where ``mask`` (m, P) is set; `np.nonzero` is slow in two dimensions."""
+    return np.divmod(np.flatnonzero(mask), mask.shape[1])
+
+
 def to_points(mode: Modes, planes: Planes) -> Modes:
     """Modes (..., n) of the points from those (..., P) of the planes: below turns its points."""
     own = mode[..., planes.owner]
