@@ -22,6 +22,7 @@ def reproduce(
         str,
         typer.Argument(metavar="PAPER/FIGURE", help="A figure of `reluflow list`."),
     ],
+    *,
     quick: Annotated[bool, typer.Option("--quick", help="Minutes (the default).")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="The whole figure: an hour or more.")

@@ -42,6 +42,7 @@ def sweep(
         list[str] | None,
         typer.Argument(metavar="[x=COLUMN y=COLUMN [hue=COLUMN]]", help="What --plot draws."),
     ] = None,
+    *,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the store. [default: results/NAME]")
     ] = None,
