@@ -90,7 +90,7 @@ class Problem:
         logistic = loss.name == "logistic"
         self.cells: dict[bytes, tuple[Array, NDArray[np.bool_]]] = {}  # see `crossroads`
         self.price, self.stiff_price = _prices(self)
-        self.is_crowd = self.n >= CROWD and decay == 0.0 and self.price >= _least_price(data, net)
+        self.is_crowd = _is_crowd(self)
         self.law = Law(self.hidden, self.kappa, logistic, force_scale, self.rate, self.decay)
 
     def forces(self, h: Array) -> Array:
@@ -198,10 +198,17 @@ def _prices(problem: Problem) -> tuple[float, float]:
     )
 
 
-def _least_price(data: Dataset, net: Network) -> float:
-    """What an implicit step has to cost at least for explicit ones to be taken."""
+def _is_crowd(problem: Problem) -> bool:
+    """Whether steps are explicit."""
+    if problem.n < CROWD or problem.decay > 0.0 or problem.price < CHEAP:
+        return False
+    return problem.price >= CHEAP_IF_SMALL or not _starts_small(problem.data, problem.net)
+
+
+def _starts_small(data: Dataset, net: Network) -> bool:
+    """Whether all outputs at the start are far below the labels."""
     size = np.log(SMALL * (np.abs(data.y).max() or 1.0))
-    return CHEAP if net.log_predict(data.X)[0].max() >= size else CHEAP_IF_SMALL
+    return bool(net.log_predict(data.X)[0].max() < size)
 
 
 def split(W: Array, basis: Array) -> tuple[Array, Array]:
