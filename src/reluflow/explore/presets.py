@@ -37,16 +37,33 @@ def _fan(angles: list[float], teacher: float, norms: list[float]) -> tuple[list[
 
 
 def _all() -> list[Preset]:
+    """Every preset, in the order of the page."""
+    return [
+        _six_points(),
+        *_correlated(),
+        *_orthogonal(),
+        _highdim(),
+        *_classes(),
+        *_findings(),
+    ]
+
+
+def _six_points() -> Preset:
+    """Regression on a line."""
+    return Preset(
+        "line",
+        "Six points on a line",
+        "Drag a point up or down and watch the staircase of the loss move with it. "
+        "Then make the scale smaller: fewer kinks survive, and they sit at points.",
+        _line([-2.0, -1.2, -0.3, 0.5, 1.3, 2.1], [0.9, -0.4, 0.6, 0.2, -0.7, 0.8]),
+    )
+
+
+def _correlated() -> list[Preset]:
+    """Points around a teacher: all within pi/4, and one beyond."""
     narrow = _fan([50.0, 80.0, 110.0, 70.0], 78.0, [1.0, 0.8, 0.9, 1.2])
     wide = _fan([35.0, 84.0, 124.0], 80.0, [1.0, 1.0, 1.0])
     return [
-        Preset(
-            "line",
-            "Six points on a line",
-            "Drag a point up or down and watch the staircase of the loss move with it. "
-            "Then make the scale smaller: fewer kinks survive, and they sit at points.",
-            _line([-2.0, -1.2, -0.3, 0.5, 1.3, 2.1], [0.9, -0.4, 0.6, 0.2, -0.7, 0.8]),
-        ),
         Preset(
             "correlated",
             "Correlated points: one bundle",
@@ -61,6 +78,12 @@ def _all() -> list[Preset]:
             "further and see when the bundle stops being one.",
             _plane(*wide, net=Drawn(width=20, seed=3), log_scale=-15.0),
         ),
+    ]
+
+
+def _orthogonal() -> list[Preset]:
+    """Staircases of orthonormal points."""
+    return [
         Preset(
             "orthogonal",
             "Orthonormal points: the staircase",
@@ -86,13 +109,33 @@ def _all() -> list[Preset]:
                 log_scale=-100.0,
             ),
         ),
-        Preset(
-            "highdim",
-            "Fixed output weights",
-            "Only the hidden layer moves. Neurons of either sign sort the points by label: the "
-            "raster shows those of the other sign switching off.",
-            _highdim(),
+    ]
+
+
+def _highdim() -> Preset:
+    """Few points in many dimensions, output weights fixed."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(5, 30)).round(6) / 4.0
+    return Preset(
+        "highdim",
+        "Fixed output weights",
+        "Only the hidden layer moves. Neurons of either sign sort the points by label: the "
+        "raster shows those of the other sign switching off.",
+        State(
+            line=False,
+            X=X.tolist(),
+            y=[1.0, 0.6, 1.4, -0.8, -1.2],
+            net=Drawn(width=12, seed=3),
+            factor="1/2",
+            train="hidden",
+            log_scale=-1.0,
         ),
+    )
+
+
+def _classes() -> list[Preset]:
+    """Two classes, on a line and in the plane."""
+    return [
         Preset(
             "univariate",
             "Classes on a line",
@@ -119,6 +162,12 @@ def _all() -> list[Preset]:
                 log_scale=-5.0,
             ),
         ),
+    ]
+
+
+def _findings() -> list[Preset]:
+    """What single neurons do: slide, pass the origin, share the points."""
+    return [
         Preset(
             "sliding",
             "Sliding along a plane",
@@ -151,20 +200,6 @@ def _all() -> list[Preset]:
             _plane(*_fan([13.0, 143.0], 78.0, [1.0, 1.0]), net=Drawn(width=20, seed=3)),
         ),
     ]
-
-
-def _highdim() -> State:
-    rng = np.random.default_rng(12)
-    X = rng.normal(size=(5, 30)).round(6) / 4.0
-    return State(
-        line=False,
-        X=X.tolist(),
-        y=[1.0, 0.6, 1.4, -0.8, -1.2],
-        net=Drawn(width=12, seed=3),
-        factor="1/2",
-        train="hidden",
-        log_scale=-1.0,
-    )
 
 
 def named(id: str) -> State:

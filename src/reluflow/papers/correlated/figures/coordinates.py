@@ -49,11 +49,29 @@ def draw(results: Sequence[Result]) -> Reproduction:
     """The first trial whose points all have positive inner products."""
     good = [result for result in results if result.values["is_positive"]]
     shown = (good or list(results))[0]
+    share = shown.arrays["left"] / shown.arrays["target"]
+    count = min(SHOWN, share.shape[1])
+    caption = (
+        f"Left: the first {count} coordinates of v* - v along the eigenvectors of the data, as "
+        "shares of the teacher's: each falls from 1 and changes sign (a dip, dotted), in order. "
+        "Right: squared norm of all weights and nuclear norm of the hidden ones."
+    )
+    figure = Figure(
+        "coordinates",
+        "Coordinates are learned one after the other",
+        (_coordinates_panel(shown, share[:, :count]), _norms_panel(shown)),
+        2,
+        caption,
+    )
+    return Reproduction((figure,), {"coordinates": _table(shown, share)}, _expected(shown, good))
+
+
+def _coordinates_panel(shown: Result, share: Array) -> Panel:
+    """A curve for each column of ``share``, and a dotted line where it changes sign."""
     times = crossings(shown)
     iterations = shown.arrays["iterations"]
     seen = iterations > 0
-    share = shown.arrays["left"] / shown.arrays["target"]
-    count = min(SHOWN, share.shape[1])
+    count = share.shape[1]
     lines = tuple(
         Line(iterations[seen], np.abs(share[seen, k]), f"k = {k + 1}", k, DASHES[k % 4])
         for k in range(count)
@@ -63,34 +81,31 @@ def draw(results: Sequence[Result]) -> Reproduction:
         for k in range(count)
         if math.isfinite(times[k])
     )
+    return Panel(
+        "missing share of each coordinate",
+        Axis("iterations", "log"),
+        Axis("|u_k . (v* - v)| / u_k . v*", "log", (1e-5, 2.0)),
+        (*marks, *lines),
+    )
+
+
+def _norms_panel(shown: Result) -> Panel:
+    """Squared and nuclear norm over iterations, with their limits 2 and 1."""
+    iterations = shown.arrays["iterations"]
+    seen = iterations > 0
     norms = (
         Line(iterations[seen], shown.arrays["squared_norm"][seen], "squared norm", 0),
         Line(iterations[seen], shown.arrays["nuclear_norm"][seen], "nuclear norm", 1, "dash"),
         Rule(2.0, "y", "2"),
         Rule(1.0, "y", "1"),
     )
-    caption = (
-        f"Left: the first {count} coordinates of v* - v along the eigenvectors of the data, as "
-        "shares of the teacher's: each falls from 1 and changes sign (a dip, dotted), in order. "
-        "Right: squared norm of all weights and nuclear norm of the hidden ones."
-    )
-    figure = Figure(
-        "coordinates",
-        "Coordinates are learned one after the other",
-        (
-            Panel(
-                "missing share of each coordinate",
-                Axis("iterations", "log"),
-                Axis("|u_k . (v* - v)| / u_k . v*", "log", (1e-5, 2.0)),
-                (*marks, *lines),
-            ),
-            Panel("norms", Axis("iterations", "log"), Axis("norm"), norms),
-        ),
-        2,
-        caption,
-    )
+    return Panel("norms", Axis("iterations", "log"), Axis("norm"), norms)
+
+
+def _expected(shown: Result, good: Sequence[Result]) -> tuple[Expectation, ...]:
+    """The order of crossings in all trials that count, and the norms at the end of one."""
     ordered = [in_order(result) for result in good]
-    expected = (
+    return (
         Expectation(
             f"share of trials that cross in order ({len(ordered)} with positive products)",
             float(np.mean(ordered)) if ordered else math.nan,
@@ -113,13 +128,16 @@ def draw(results: Sequence[Result]) -> Reproduction:
             SOURCE,
         ),
     )
-    table: dict[str, list[Any]] = {
-        "iterations": iterations.tolist(),
+
+
+def _table(shown: Result, share: Array) -> dict[str, list[Any]]:
+    """The curves of one trial, all its coordinates, as columns."""
+    return {
+        "iterations": shown.arrays["iterations"].tolist(),
         **{f"share_{k + 1}": share[:, k].tolist() for k in range(share.shape[1])},
         "squared_norm": shown.arrays["squared_norm"].tolist(),
         "nuclear_norm": shown.arrays["nuclear_norm"].tolist(),
     }
-    return Reproduction((figure,), {"coordinates": table}, expected)
 
 
 RECIPES = [

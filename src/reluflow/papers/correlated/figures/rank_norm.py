@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Heat, Layer, Line, Panel, Rule
 from reluflow.figures.description import DASHES
 from reluflow.papers.correlated.figures.tables import distinct, point, table, where
@@ -39,6 +40,24 @@ def draw(results: Sequence[Result]) -> Reproduction:
     dimensions, angles = distinct(results, "d"), distinct(results, "half_angle")
     share, error = _shares(results, dimensions, angles)
     degrees = np.degrees(angles)
+    panels = (
+        _over_angle(dimensions, degrees, share, error),
+        _over_dimension(dimensions, degrees, share),
+    )
+    caption = (
+        "Share of random data sets (d unit points, uniform in a cap around the teacher) on which "
+        "rank-1 networks have not the least norm, so that a flow that minimises rank cannot "
+        "minimise norm. Bands: two standard errors. In two dimensions the share is 0 by theory as "
+        "long as inner products are positive."
+    )
+    figure = Figure("rank_norm", "How often rank and norm part", panels, 2, caption)
+    expected = _expected(results, dimensions, degrees, share)
+    rows = table(results, ("d", "half_angle", "count"))
+    return Reproduction((figure,), {"rank_norm": rows}, expected)
+
+
+def _over_angle(dimensions: Sequence[int], degrees: Array, share: Array, error: Array) -> Panel:
+    """A curve with its band for each dimension, every second one where there are many."""
     shown = dimensions if len(dimensions) <= 7 else dimensions[::2]
     lines: list[Layer] = [Rule(45.0, "x", "pi/4 of the theory")]
     for k, d in enumerate(shown):
@@ -49,27 +68,28 @@ def draw(results: Sequence[Result]) -> Reproduction:
                 degrees, share[row], f"d = {d}", k % 7, DASHES[k % 4], "circle", low=low, high=high
             )
         )
-    panels = (
-        Panel(
-            "share with M > 0",
-            Axis("half-angle of the cone (degrees)", range=(0.0, 90.0)),
-            Axis("share of data sets", range=(-0.02, 1.02)),
-            tuple(lines),
-        ),
-        Panel(
-            "over dimension",
-            Axis("half-angle of the cone (degrees)"),
-            Axis("dimension", ticks=tuple((float(d), str(d)) for d in dimensions)),
-            (Heat(degrees, np.array(dimensions, float), share, "share with M > 0"),),
-        ),
+    return Panel(
+        "share with M > 0",
+        Axis("half-angle of the cone (degrees)", range=(0.0, 90.0)),
+        Axis("share of data sets", range=(-0.02, 1.02)),
+        tuple(lines),
     )
-    caption = (
-        "Share of random data sets (d unit points, uniform in a cap around the teacher) on which "
-        "rank-1 networks have not the least norm, so that a flow that minimises rank cannot "
-        "minimise norm. Bands: two standard errors. In two dimensions the share is 0 by theory as "
-        "long as inner products are positive."
+
+
+def _over_dimension(dimensions: Sequence[int], degrees: Array, share: Array) -> Panel:
+    """The shares of all dimensions as a map."""
+    return Panel(
+        "over dimension",
+        Axis("half-angle of the cone (degrees)"),
+        Axis("dimension", ticks=tuple((float(d), str(d)) for d in dimensions)),
+        (Heat(degrees, np.array(dimensions, float), share, "share with M > 0"),),
     )
-    figure = Figure("rank_norm", "How often rank and norm part", panels, 2, caption)
+
+
+def _expected(
+    results: Sequence[Result], dimensions: Sequence[int], degrees: Array, share: Array
+) -> tuple[Expectation, ...]:
+    """No share in the plane up to 45 degrees, Theorem 8 on all compared, both cases in space."""
     flat = [
         r
         for r in where(results, d=2)
@@ -78,7 +98,7 @@ def draw(results: Sequence[Result]) -> Reproduction:
     agreed = sum(r.values["agreed"] for r in results)
     compared = sum(r.values["compared"] for r in results)
     quarter = int(np.argmin(np.abs(degrees - 45.0)))
-    expected = (
+    return (
         Expectation(
             "data sets with M > 0 in two dimensions, cones up to 45 degrees",
             float(sum(r.values["above"] for r in flat)),
@@ -101,8 +121,6 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "both cases of Theorem 8 occur at random; measured here",
         ),
     )
-    rows = table(results, ("d", "half_angle", "count"))
-    return Reproduction((figure,), {"rank_norm": rows}, expected)
 
 
 def _shares(

@@ -41,54 +41,41 @@ def draw(results: Sequence[Result]) -> Reproduction:
     """Two panels."""
     woken = [r for r in results if r.point.task == REVIVAL]
     covered = [r for r in results if r.point.task == COVERAGE]
-    curves = {
-        d: np.array(
-            [
-                _share([r for r in woken if _at(r, d=d, scale=scale)], "asleep", "awake")
-                for scale in SCALES
-            ]
-        )
-        for d in DIMENSIONS
-    }
+    curves = {d: _woken_shares(woken, d) for d in DIMENSIONS}
     k = np.arange(1, 9)
     found = {
         name: np.array([_share([r for r in covered if _at(r, k=int(j))], over, name) for j in k])
         for name, over in (("covered", "starts"), ("fitted", "draws"))
     }
     formula = (1.0 - 2.0 ** -k.astype(np.float64)) ** 16
-    markers = ("circle", "square", "triangle")
-    panels = (
-        Panel(
-            "one neuron: sleeping points that wake up",
-            Axis("scale of the start x sqrt(d)", "log"),
-            Axis("share that ends active", range=(-0.02, 0.75)),
-            (
-                *(
-                    Line(np.array(SCALES), curves[d], f"d = {d}", j, marker=markers[j])  # type: ignore[arg-type]
-                    for j, d in enumerate(DIMENSIONS)
-                ),
-                Points(
-                    np.array(list(REFERENCE)),
-                    np.array(list(REFERENCE.values())),
-                    "reference values",
-                    7,
-                    "cross",
-                    8.0,
-                ),
-            ),
-        ),
-        Panel(
-            "several neurons: all points covered (n = 16)",
-            Axis("neurons of each sign, k"),
-            Axis("share of draws", range=(-0.02, 1.02)),
-            (
-                Line(k, formula, "(1 - 2^-k)^n", 7, "dash"),
-                Points(k, found["covered"], "covered at the start", 0),
-                Points(k, found["fitted"], "fitted in the end", 1, "cross", 7.0),
-            ),
-        ),
+    panels = (_woken_panel(curves), _coverage_panel(k, formula, found))
+    identity = max((float(r.values["identity"]) for r in woken), default=float("nan"))
+    coverage_miss = float(np.abs(found["covered"] - formula).max())
+    tables = {
+        "revival": {"scale": list(SCALES), **{f"d_{d}": curves[d].tolist() for d in DIMENSIONS}},
+        "coverage": {
+            "k": k.tolist(),
+            "formula": formula.tolist(),
+            **{name: values.tolist() for name, values in found.items()},
+        },
+    }
+    expectations = _expectations(curves, identity, coverage_miss)
+    return Reproduction((_figure(panels),), tables, expectations)
+
+
+def _woken_shares(results: Sequence[Result], d: int) -> np.ndarray:
+    """Share of the sleeping points that wake up in dimension d, by scale."""
+    return np.array(
+        [
+            _share([r for r in results if _at(r, d=d, scale=scale)], "asleep", "awake")
+            for scale in SCALES
+        ]
     )
-    figure = Figure(
+
+
+def _figure(panels: tuple[Panel, ...]) -> Figure:
+    """The two panels and their caption."""
+    return Figure(
         "revival",
         "Random starts: sleeping points and coverage",
         panels,
@@ -101,11 +88,54 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "(1 - 2^-k)^n, so about log2(n) neurons suffice to fit everything."
         ),
     )
+
+
+def _woken_panel(curves: dict[int, np.ndarray]) -> Panel:
+    """Share of sleeping points that wake up against the scale, a curve for each dimension."""
+    markers = ("circle", "square", "triangle")
+    return Panel(
+        "one neuron: sleeping points that wake up",
+        Axis("scale of the start x sqrt(d)", "log"),
+        Axis("share that ends active", range=(-0.02, 0.75)),
+        (
+            *(
+                Line(np.array(SCALES), curves[d], f"d = {d}", j, marker=markers[j])  # type: ignore[arg-type]
+                for j, d in enumerate(DIMENSIONS)
+            ),
+            Points(
+                np.array(list(REFERENCE)),
+                np.array(list(REFERENCE.values())),
+                "reference values",
+                7,
+                "cross",
+                8.0,
+            ),
+        ),
+    )
+
+
+def _coverage_panel(k: np.ndarray, formula: np.ndarray, found: dict[str, np.ndarray]) -> Panel:
+    """Shares of draws that cover and that fit all points, beside (1 - 2^-k)^n."""
+    return Panel(
+        "several neurons: all points covered (n = 16)",
+        Axis("neurons of each sign, k"),
+        Axis("share of draws", range=(-0.02, 1.02)),
+        (
+            Line(k, formula, "(1 - 2^-k)^n", 7, "dash"),
+            Points(k, found["covered"], "covered at the start", 0),
+            Points(k, found["fitted"], "fitted in the end", 1, "cross", 7.0),
+        ),
+    )
+
+
+def _expectations(
+    curves: dict[int, np.ndarray], identity: float, coverage_miss: float
+) -> tuple[Expectation, ...]:
+    """Curves that collapse on the shares of section 6.5, the risk identity, and the coverage."""
     stacked = np.array([curves[d] for d in DIMENSIONS])
     pooled = dict(zip(SCALES, stacked.mean(axis=0), strict=True))
     miss = max(abs(pooled[scale] - value) for scale, value in REFERENCE.items())
-    identity = max((float(r.values["identity"]) for r in woken), default=float("nan"))
-    expectations = (
+    return (
         Expectation(
             "largest spread between dimensions at equal scale x sqrt(d)",
             float((stacked.max(axis=0) - stacked.min(axis=0)).max()),
@@ -117,21 +147,12 @@ def draw(results: Sequence[Result]) -> Reproduction:
         Expectation("largest error of the risk identity", identity, 0.0, 1e-9, "HD-30"),
         Expectation(
             "largest difference of coverage to (1 - 2^-k)^n",
-            float(np.abs(found["covered"] - formula).max()),
+            coverage_miss,
             0.0,
             0.05,
             "HD-31",
         ),
     )
-    tables = {
-        "revival": {"scale": list(SCALES), **{f"d_{d}": curves[d].tolist() for d in DIMENSIONS}},
-        "coverage": {
-            "k": k.tolist(),
-            "formula": formula.tolist(),
-            **{name: values.tolist() for name, values in found.items()},
-        },
-    }
-    return Reproduction((figure,), tables, expectations)
 
 
 def _at(result: Result, **wanted: float) -> bool:

@@ -87,37 +87,26 @@ def draw(results: Sequence[Result]) -> Reproduction:
         sweeps["d"], "d", lambda r: r.values["kick"] * r.values["negatives"] / r.values["positives"]
     )
     slopes = slope(d.tolist(), by_d.tolist()), slope(n.tolist(), by_n.tolist())
+    dimension = Axis("dimension d", "log")
+    count = Axis("number of points n", "log", ticks=_ticks(n))
     panels = (
-        Panel(
-            f"n = 20: slope {slopes[0]:.3f}, law -1/2",
-            Axis("dimension d", "log"),
-            Axis("distance to w* / rms label", "log"),
-            (
-                Line(d, _through(d, by_d, -0.5), "law", 7, "dash"),
-                Points(d, by_d, "descent, isotropic data", 0),
-            ),
-        ),
-        Panel(
-            f"d = 10^6: slope {slopes[1]:.3f}, law 1/2",
-            Axis("number of points n", "log", ticks=_ticks(n)),
-            Axis("distance to w* / rms label", "log"),
-            (
-                Line(n, _through(n, by_n, 0.5), "law", 7, "dash"),
-                Points(n, by_n, "descent, isotropic data", 0),
-            ),
-        ),
-        Panel(
-            "relative distance does not vanish",
-            Axis("dimension d", "log"),
-            Axis("distance to w* / length of w*", range=(0.0, 1.0)),
-            (
-                Line(d, limit, "law", 7, "dash"),
-                Points(d, relative, "descent, isotropic data", 0),
-            ),
-        ),
+        _absolute(f"n = 20: slope {slopes[0]:.3f}, law -1/2", dimension, d, by_d, -0.5),
+        _absolute(f"d = 10^6: slope {slopes[1]:.3f}, law 1/2", count, n, by_n, 0.5),
+        _relative_panel(d, relative, limit),
         _spectra(sweeps["spectrum"]),
     )
-    figure = Figure(
+    ratios = [r.values["distance"] / r.values["law"] for r in sweeps["spectrum"]]
+    tables = {
+        "by_d": {"d": d.tolist(), "distance": by_d.tolist(), "relative": relative.tolist()},
+        "by_n": {"n": n.tolist(), "distance": by_n.tolist()},
+    }
+    expectations = _expectations(slopes, float(relative[-1] / limit[-1]), ratios)
+    return Reproduction((_figure(panels),), tables, expectations)
+
+
+def _figure(panels: tuple[Panel, ...]) -> Figure:
+    """The four panels and their caption."""
+    return Figure(
         "scaling",
         "Distance of descent to the minimum-norm solution",
         panels,
@@ -130,13 +119,44 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "same law."
         ),
     )
-    ratios = [r.values["distance"] / r.values["law"] for r in sweeps["spectrum"]]
-    expectations = (
+
+
+def _absolute(title: str, axis: Axis, x: np.ndarray, distance: np.ndarray, power: float) -> Panel:
+    """Distance to w* in units of the labels, beside the law x^power."""
+    return Panel(
+        title,
+        axis,
+        Axis("distance to w* / rms label", "log"),
+        (
+            Line(x, _through(x, distance, power), "law", 7, "dash"),
+            Points(x, distance, "descent, isotropic data", 0),
+        ),
+    )
+
+
+def _relative_panel(d: np.ndarray, relative: np.ndarray, limit: np.ndarray) -> Panel:
+    """Distance over the length of w* against the dimension, beside its limit."""
+    return Panel(
+        "relative distance does not vanish",
+        Axis("dimension d", "log"),
+        Axis("distance to w* / length of w*", range=(0.0, 1.0)),
+        (
+            Line(d, limit, "law", 7, "dash"),
+            Points(d, relative, "descent, isotropic data", 0),
+        ),
+    )
+
+
+def _expectations(
+    slopes: tuple[float, float], last: float, ratios: Sequence[float]
+) -> tuple[Expectation, ...]:
+    """The two powers, the relative distance over its limit at the end, and all spectra."""
+    return (
         Expectation("slope against d", slopes[0], -0.55, -0.45, "Theorem 2; HD-18"),
         Expectation("slope against n", slopes[1], 0.45, 0.55, "Theorem 2; HD-19"),
         Expectation(
             "relative distance over its limit at the largest d",
-            float(relative[-1] / limit[-1]),
+            last,
             0.95,
             1.05,
             "leading order of Theorem 2, section 6.2",
@@ -149,11 +169,6 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "Theorem 2 for any covariance; HD-17",
         ),
     )
-    tables = {
-        "by_d": {"d": d.tolist(), "distance": by_d.tolist(), "relative": relative.tolist()},
-        "by_n": {"n": n.tolist(), "distance": by_n.tolist()},
-    }
-    return Reproduction((figure,), tables, expectations)
 
 
 def _spectra(results: Sequence[Result]) -> Panel:

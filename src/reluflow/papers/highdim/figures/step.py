@@ -37,27 +37,20 @@ def draw(results: Sequence[Result]) -> Reproduction:
     changes = np.mean([r.arrays["changes"] for r in results], axis=0)
     gaps = np.array([r.values["flow_gap"] for r in results])
     end = float(np.median(gaps))
-    floor = f"flow: median {end:.1e}"
-    panels = (
-        Panel(
-            "distance to the shortest fit w*",
-            Axis("C = 1 / (step x l1)", "log"),
-            Axis("distance / length of w*", "log"),
-            (
-                Line(C, law, "law of the first kick, 1/C", 7, "dash"),
-                Line(C, star, "descent to w*", 0, marker="circle"),
-                Points(C, to_flow, "descent to the flow's limit", 1, "cross", 7.0),
-                *((Rule(end, "y", floor, 2, "dashdot"),) if end > 1e-7 else ()),
-            ),
-        ),
-        Panel(
-            "changes of the pattern",
-            Axis("C = 1 / (step x l1)", "log"),
-            Axis("iterations with a change", "log"),
-            (Line(C, np.maximum(changes, 0.5), "", 0, marker="circle"),),
-        ),
-    )
-    figure = Figure(
+    panels = (_distance_panel(C, law, star, to_flow, end), _changes_panel(C, changes))
+    table = {
+        "C": C.tolist(),
+        "to_star": star.tolist(),
+        "to_flow": to_flow.tolist(),
+        "changes": changes.tolist(),
+    }
+    expectations = _expectations(C, star, to_flow, changes, end)
+    return Reproduction((_figure(panels, end),), {"step": table}, expectations)
+
+
+def _figure(panels: tuple[Panel, ...], end: float) -> Figure:
+    """The two panels and the caption, which states the distance of the flow to w*."""
+    return Figure(
         "step",
         "Descent against flow: the distance is proportional to the step",
         panels,
@@ -71,10 +64,44 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "flow linearly."
         ),
     )
+
+
+def _distance_panel(
+    C: np.ndarray, law: np.ndarray, star: np.ndarray, to_flow: np.ndarray, end: float
+) -> Panel:
+    """Distances of descent to w* and to the flow's limit, beside 1/C and the end of the flow."""
+    floor = f"flow: median {end:.1e}"
+    return Panel(
+        "distance to the shortest fit w*",
+        Axis("C = 1 / (step x l1)", "log"),
+        Axis("distance / length of w*", "log"),
+        (
+            Line(C, law, "law of the first kick, 1/C", 7, "dash"),
+            Line(C, star, "descent to w*", 0, marker="circle"),
+            Points(C, to_flow, "descent to the flow's limit", 1, "cross", 7.0),
+            *((Rule(end, "y", floor, 2, "dashdot"),) if end > 1e-7 else ()),
+        ),
+    )
+
+
+def _changes_panel(C: np.ndarray, changes: np.ndarray) -> Panel:
+    """Mean number of iterations in which the pattern changes."""
+    return Panel(
+        "changes of the pattern",
+        Axis("C = 1 / (step x l1)", "log"),
+        Axis("iterations with a change", "log"),
+        (Line(C, np.maximum(changes, 0.5), "", 0, marker="circle"),),
+    )
+
+
+def _expectations(
+    C: np.ndarray, star: np.ndarray, to_flow: np.ndarray, changes: np.ndarray, end: float
+) -> tuple[Expectation, ...]:
+    """Distances in proportion to the step, a flow that lands on w*, and chattering."""
     first = C <= 8.0
     spread = float((star[first] * C[first]).max() / (star[first] * C[first]).min() - 1.0)
     small = C >= 64.0
-    expectations = (
+    return (
         Expectation("spread of distance x C for C <= 8", spread, 0.0, 0.25, "HD-20"),
         Expectation(
             "slope of the distance to the flow against C, from 64 on",
@@ -94,13 +121,6 @@ def draw(results: Sequence[Result]) -> Reproduction:
             "section 7: chattering",
         ),
     )
-    table = {
-        "C": C.tolist(),
-        "to_star": star.tolist(),
-        "to_flow": to_flow.tolist(),
-        "changes": changes.tolist(),
-    }
-    return Reproduction((figure,), {"step": table}, expectations)
 
 
 FIGURE = Recipe(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Points
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
@@ -47,55 +49,15 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
     """Left: 1/log for times and exponents. Right: a power of the scale for parameters."""
     results = sorted(results, key=lambda r: float(r.point.parameters["log_inverse_scale"]))
     L = np.array([float(r.point.parameters["log_inverse_scale"]) for r in results])
-    column = {
+    errors = {
         name: np.array([float(r.values[name]) for r in results])
         for name in ("time_error", "exponent_error", "sharp_error", "parameter_error")
     }
     delta = float(results[0].values["delta"])
-    fit = (L >= 150.0) & (column["parameter_error"] > NOISE)
-    deep = L >= 100.0
-    exponent = line(L[fit], -np.log(column["parameter_error"][fit])).slope
-    anchor = np.flatnonzero(fit)[0] if fit.any() else 0
-    guide = column["parameter_error"][anchor] * np.exp(-delta * (L - L[anchor]))
-    inverse = column["time_error"][-1] * L[-1] / L
-    slow = Panel(
-        "jump times and exponents: 1/log",
-        Axis("log(1/scale)", scale="log"),
-        Axis("largest error", scale="log"),
-        (
-            Line(L, column["time_error"], label="T_k/L - t_k", colour=0, marker="circle"),
-            Line(
-                L,
-                column["exponent_error"],
-                label="exponents",
-                colour=1,
-                dash="dash",
-                marker="square",
-            ),
-            Line(L, inverse, label="slope -1", colour=7, dash="dot", width=1.0),
-        ),
-    )
-    fast = Panel(
-        "parameters and sharp times: a power of the scale",
-        Axis("log(1/scale)"),
-        Axis("largest error", scale="log", range=(1e-12, 10.0)),
-        (
-            Line(L, column["parameter_error"], label="parameters", colour=2, marker="triangle"),
-            Line(
-                L,
-                np.maximum(column["sharp_error"], 1e-12),
-                label="T_k - sharp prediction",
-                colour=3,
-                dash="dash",
-                marker="diamond",
-            ),
-            Line(L, guide, label=f"predicted: scale^{delta:.3g}", colour=7, dash="dot", width=1.0),
-        ),
-    )
     figure = Figure(
         "convergence",
         "Two rates: jump times converge slowly, parameters fast",
-        (slow, fast),
+        (_slow_rate(L, errors), _fast_rate(L, errors, delta)),
         columns=2,
         caption=(
             "One problem of 8 points and 5 neurons at many scales. Left: accelerated jump times "
@@ -104,17 +66,76 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
             "so do half times once the first correction is included."
         ),
     )
-    shape = (
+    table = {"log_inverse_scale": L.tolist(), **{k: v.tolist() for k, v in errors.items()}}
+    return Reproduction((figure,), {"errors": table}, _convergence_shape(L, errors, delta))
+
+
+def _slow_rate(L: Array, errors: dict[str, Array]) -> Panel:
+    """Errors of jump times and exponents, beside a line of slope -1."""
+    inverse = errors["time_error"][-1] * L[-1] / L
+    return Panel(
+        "jump times and exponents: 1/log",
+        Axis("log(1/scale)", scale="log"),
+        Axis("largest error", scale="log"),
+        (
+            Line(L, errors["time_error"], label="T_k/L - t_k", colour=0, marker="circle"),
+            Line(
+                L,
+                errors["exponent_error"],
+                label="exponents",
+                colour=1,
+                dash="dash",
+                marker="square",
+            ),
+            Line(L, inverse, label="slope -1", colour=7, dash="dot", width=1.0),
+        ),
+    )
+
+
+def _fast_rate(L: Array, errors: dict[str, Array], delta: float) -> Panel:
+    """Errors of parameters and of sharp times, beside the predicted power of the scale."""
+    fit = _is_fitted(L, errors)
+    anchor = np.flatnonzero(fit)[0] if fit.any() else 0
+    guide = errors["parameter_error"][anchor] * np.exp(-delta * (L - L[anchor]))
+    return Panel(
+        "parameters and sharp times: a power of the scale",
+        Axis("log(1/scale)"),
+        Axis("largest error", scale="log", range=(1e-12, 10.0)),
+        (
+            Line(L, errors["parameter_error"], label="parameters", colour=2, marker="triangle"),
+            Line(
+                L,
+                np.maximum(errors["sharp_error"], 1e-12),
+                label="T_k - sharp prediction",
+                colour=3,
+                dash="dash",
+                marker="diamond",
+            ),
+            Line(L, guide, label=f"predicted: scale^{delta:.3g}", colour=7, dash="dot", width=1.0),
+        ),
+    )
+
+
+def _is_fitted(L: Array, errors: dict[str, Array]) -> NDArray[np.bool_]:
+    """Which scales show the power: small ones with parameter errors above the noise."""
+    return np.asarray((L >= 150.0) & (errors["parameter_error"] > NOISE))
+
+
+def _convergence_shape(L: Array, errors: dict[str, Array], delta: float) -> tuple[Expectation, ...]:
+    """Slopes of the slow errors, exponent of the fast ones, size of the sharp ones."""
+    deep, fit = L >= 100.0, _is_fitted(L, errors)
+    exponent = line(L[fit], -np.log(errors["parameter_error"][fit])).slope
+    return (
         Expectation(
             "log-log slope of the jump time error",
-            slope(L[deep], column["time_error"][deep]),
+            slope(L[deep], errors["time_error"][deep]),
             -1.05,
             -0.95,
             "theory of the jump process",
         ),
         Expectation(
             "log-log slope of the exponent error",
-            slope(L[deep], column["exponent_error"][deep]),
+            slope(L[deep], errors["exponent_error"][deep]),
             -1.05,
             -0.95,
             "claim O10",
@@ -128,14 +149,12 @@ def draw_convergence(results: Sequence[Result]) -> Reproduction:
         ),
         Expectation(
             "largest error of sharp times below scale 1e-100",
-            float(column["sharp_error"][np.log(10.0) * 100.0 <= L].max()),
+            float(errors["sharp_error"][np.log(10.0) * 100.0 <= L].max()),
             0.0,
             1e-6,
             "theory of the jump process",
         ),
     )
-    table = {"log_inverse_scale": L.tolist(), **{k: v.tolist() for k, v in column.items()}}
-    return Reproduction((figure,), {"errors": table}, shape)
 
 
 def draw_deformation(results: Sequence[Result]) -> Reproduction:

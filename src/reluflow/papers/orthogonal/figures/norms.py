@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel, Points
+from reluflow.figures.description import Dash, Marker
 from reluflow.papers.orthogonal.figures.norm_tables import (
     agreement,
     bands_by_size,
@@ -86,37 +89,18 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
     # a start that leaves a point uncovered never fits it: see the note
     by_scale = groups([r for r in descent if r.values["reached"]], "lambda0")
     group = by_scale[max(by_scale)]
-    lines: list[Line] = []
-    for k, ((lambda0,), own) in enumerate(sorted(by_scale.items(), reverse=True)):
-        n, low, mean, high = bands_by_size(own, "n", "squared_norm")
-        lines.append(
-            Line(
-                n,
-                mean,
-                label=f"descent, scale {lambda0:g}",
-                colour=(0, 3)[k % 2],
-                marker=("circle", "diamond")[k % 2],
-                dash=("solid", "dashdot")[k % 2],
-                low=low,
-                high=high,
-            )
-        )
-    n, limit = means_by_size(group, "n", "limit")
-    lines.append(Line(n, limit, label="limit process", colour=1, dash="dash", marker="square"))
-    n_opt, optimum = means_by_size(group, "n", "optimum")
-    lines.append(Line(n_opt, optimum, label="optimum", colour=2, dash="dot", marker="triangle"))
-    lines_and_points: list[Line | Points] = [*lines, *flow_points(flow, "n")]
+    n, reached = means_by_size(group, "n", "squared_norm")
+    limit, optimum = (means_by_size(group, "n", name)[1] for name in ("limit", "optimum"))
+    layers: tuple[Line | Points, ...] = (
+        *_lines_by_scale(by_scale),
+        Line(n, limit, label="limit process", colour=1, dash="dash", marker="square"),
+        Line(n, optimum, label="optimum", colour=2, dash="dot", marker="triangle"),
+        *flow_points(flow, "n"),
+    )
     figure = Figure(
         "fig5",
         "The norm that is reached grows like the optimal one",
-        (
-            Panel(
-                "",
-                Axis("number of points n", scale="log", ticks=size_ticks(n_opt)),
-                Axis("squared norm of the weights", scale="log"),
-                tuple(lines_and_points),
-            ),
-        ),
+        (_norm_panel("number of points n", n, layers),),
         caption=(
             "Descent with step 0.5 on n orthonormal points with Gaussian labels, width "
             "log(100 n)/log(4/3); means of the runs that fit all labels, three or nearly so, band "
@@ -126,75 +110,30 @@ def draw_by_n(results: Sequence[Result]) -> Reproduction:
         ),
         wide=False,
     )
-    reached = means_by_size(group, "n", "squared_norm")
-    shape = (
-        Expectation("slope of the optimum", slope(n_opt, optimum), 0.45, 0.55, "paper Fig. 5"),
-        Expectation(
-            "slope of the norm reached",
-            slope(*reached),
-            0.45,
-            0.67,
-            "Fig. 5 of the paper (0.5 to 0.62, with 0.05 for label noise)",
-        ),
-        Expectation(
-            "largest norm of descent over the limit process",
-            float((reached[1] / limit).max()),
-            0.6,
-            1.02,
-            "Fig. 5 of the paper: between optimum and limit process",
-        ),
-        Expectation(
-            "least norm of descent over the optimum",
-            float((reached[1] / optimum).min()),
-            1.0,
-            2.5,
-            "paper Theorem 3 and eq. (15)",
-        ),
-        agreement(descent, flow),
-    )
-    return Reproduction((figure,), {"norms": run_table(results)}, shape, unfinished_note(results))
+    shape = (*_shape_by_n(n, reached, limit, optimum), agreement(descent, flow))
+    return _with_runs(figure, results, shape)
 
 
 def draw_by_m(results: Sequence[Result]) -> Reproduction:
     """Figure 6: squared norms against width for two initialisations."""
     descent, flow = by_engine(results)
     by_start = groups([r for r in descent if r.values["reached"]], "init")
-    small, fan = (by_start.get((init,), []) for init in ("balanced", "fan_in"))
-    m, low, mean, high = bands_by_size(small, "m", "squared_norm")
-    lines = [
-        Line(m, mean, label="small balanced start", colour=0, marker="circle", low=low, high=high)
-    ]
-    m_fan, low, mean_fan, high = bands_by_size(fan, "m", "squared_norm")
-    lines.append(
-        Line(
-            m_fan,
-            mean_fan,
-            label="fan-in uniform start",
-            colour=1,
-            dash="dash",
-            marker="square",
-            low=low,
-            high=high,
-        )
-    )
-    m_limit, limit = means_by_size(small, "m", "limit")
-    lines.append(
-        Line(m_limit, limit, label="limit process", colour=3, dash="dashdot", marker="diamond")
-    )
+    balanced, fan_in = (by_start.get((init,), []) for init in ("balanced", "fan_in"))
+    small = _band_line(balanced, "m", "small balanced start", 0, "solid", "circle")
+    fan = _band_line(fan_in, "m", "fan-in uniform start", 1, "dash", "square")
+    m, limit = means_by_size(balanced, "m", "limit")
     optimum = float(results[0].values["optimum"])
-    flat = np.full(2, optimum)
-    lines.append(Line(m[[0, -1]], flat, label="optimum", colour=2, dash="dot"))
+    layers: tuple[Line | Points, ...] = (
+        small,
+        fan,
+        Line(m, limit, label="limit process", colour=3, dash="dashdot", marker="diamond"),
+        Line(m[[0, -1]], np.full(2, optimum), label="optimum", colour=2, dash="dot"),
+        *flow_points(flow, "m"),
+    )
     figure = Figure(
         "fig6",
         "Wider networks: smaller norm from a small start, larger from a large one",
-        (
-            Panel(
-                "",
-                Axis("width m", scale="log", ticks=size_ticks(m)),
-                Axis("squared norm of the weights", scale="log"),
-                (*lines, *flow_points(flow, "m")),
-            ),
-        ),
+        (_norm_panel("width m", m, layers),),
         caption=(
             "32 orthonormal points, one set of labels; means of three runs, band from least to "
             "largest. From a small balanced start the norm falls towards the optimum; from the "
@@ -202,28 +141,114 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
         ),
         wide=False,
     )
-    common = sorted(set(m.tolist()) & set(m_fan.tolist()))
-    above = min(
-        (float(mean_fan[m_fan == w][0] / mean[m == w][0]) for w in common), default=float("nan")
+    shape = (*_shape_by_m(small, fan, optimum), agreement(descent, flow))
+    return _with_runs(figure, results, shape)
+
+
+# -------------------------------------------------------------------- what both figures share
+
+
+def _band_line(
+    runs: Sequence[Result], along: str, label: str, colour: int, dash: Dash, marker: Marker
+) -> Line:
+    """Mean squared norm of the runs of each size, with a band from least to largest."""
+    size, low, mean, high = bands_by_size(runs, along, "squared_norm")
+    return Line(
+        size, mean, label=label, colour=colour, dash=dash, marker=marker, low=low, high=high
     )
-    shape = (
+
+
+def _norm_panel(label: str, sizes: Array, layers: tuple[Line | Points, ...]) -> Panel:
+    """Squared norms against sizes, both axes logarithmic."""
+    return Panel(
+        "",
+        Axis(label, scale="log", ticks=size_ticks(sizes)),
+        Axis("squared norm of the weights", scale="log"),
+        layers,
+    )
+
+
+def _with_runs(
+    figure: Figure, results: Sequence[Result], shape: tuple[Expectation, ...]
+) -> Reproduction:
+    """A figure with the table of its runs and the note on unfinished ones."""
+    return Reproduction((figure,), {"norms": run_table(results)}, shape, unfinished_note(results))
+
+
+# -------------------------------------------------------------------- figure 5
+
+
+def _lines_by_scale(by_scale: dict[tuple[Any, ...], list[Result]]) -> tuple[Line, ...]:
+    """A line of descent for each scale, the largest first."""
+    return tuple(
+        _band_line(
+            own,
+            "n",
+            f"descent, scale {lambda0:g}",
+            colour=(0, 3)[k % 2],
+            dash=("solid", "dashdot")[k % 2],
+            marker=("circle", "diamond")[k % 2],
+        )
+        for k, ((lambda0,), own) in enumerate(sorted(by_scale.items(), reverse=True))
+    )
+
+
+def _shape_by_n(n: Array, reached: Array, limit: Array, optimum: Array) -> tuple[Expectation, ...]:
+    """How mean norms grow with n, and how that of descent compares with the other two."""
+    return (
+        Expectation("slope of the optimum", slope(n, optimum), 0.45, 0.55, "paper Fig. 5"),
+        Expectation(
+            "slope of the norm reached",
+            slope(n, reached),
+            0.45,
+            0.67,
+            "Fig. 5 of the paper (0.5 to 0.62, with 0.05 for label noise)",
+        ),
+        Expectation(
+            "largest norm of descent over the limit process",
+            float((reached / limit).max()),
+            0.6,
+            1.02,
+            "Fig. 5 of the paper: between optimum and limit process",
+        ),
+        Expectation(
+            "least norm of descent over the optimum",
+            float((reached / optimum).min()),
+            1.0,
+            2.5,
+            "paper Theorem 3 and eq. (15)",
+        ),
+    )
+
+
+# -------------------------------------------------------------------- figure 6
+
+
+def _shape_by_m(small: Line, fan: Line, optimum: float) -> tuple[Expectation, ...]:
+    """How the norms of the two starts change with the width, and how far they part."""
+    common = sorted(set(small.x.tolist()) & set(fan.x.tolist()))
+    above = min(
+        (float(fan.y[fan.x == w][0] / small.y[small.x == w][0]) for w in common),
+        default=float("nan"),
+    )
+    return (
         Expectation(
             "norm at the largest width over the smallest, small start",
-            float(mean[-1] / mean[0]),
+            float(small.y[-1] / small.y[0]),
             0.0,
             0.95,
             "paper Fig. 6: decreasing",
         ),
         Expectation(
             "norm over the optimum at the largest width, small start",
-            float(mean[-1] / optimum),
+            float(small.y[-1] / optimum),
             1.0,
             1.35,
             "Fig. 6 of the paper: 1.05 to 1.3, still above it",
         ),
         Expectation(
             "norm over m/3 at the largest width, fan-in start",
-            float(mean_fan[-1] / (m_fan[-1] / 3.0)),
+            float(fan.y[-1] / (fan.x[-1] / 3.0)),
             0.95,
             1.5,
             "Fig. 6 of the paper: about m/3",
@@ -231,9 +256,7 @@ def draw_by_m(results: Sequence[Result]) -> Reproduction:
         Expectation(
             "fan-in over small start, least over widths", above, 1.0, np.inf, "paper Fig. 6"
         ),
-        agreement(descent, flow),
     )
-    return Reproduction((figure,), {"norms": run_table(results)}, shape, unfinished_note(results))
 
 
 RECIPES = (

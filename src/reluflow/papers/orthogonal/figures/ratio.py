@@ -39,22 +39,14 @@ def points_of_limit(size: Size, seed: int) -> list[Point]:
 
 def draw_ratio(results: Sequence[Result]) -> Reproduction:
     """Norm over minimal norm of the limit process, beyond what can be trained."""
-    panels: dict[str, dict[int, list[Result]]] = {"n": defaultdict(list), "m": defaultdict(list)}
-    for result in results:
-        if result.values["interpolating"]:
-            parameters = result.point.parameters
-            if parameters["panel"] == "n":
-                key = round(parameters["m"] / width_for(parameters["n"]))
-            else:
-                key = parameters["n"]
-            panels[parameters["panel"]][key].append(result)
+    by_panel = _by_panel(results)
     left = tuple(
         _ratio_line(group, "n", f"m = {'' if key == 1 else f'{key} x '}log(100 n)/log(4/3)", k)
-        for k, (key, group) in enumerate(sorted(panels["n"].items()))
+        for k, (key, group) in enumerate(sorted(by_panel["n"].items()))
     )
     right = tuple(
         _ratio_line(group, "m", f"n = {key}", k + 3)
-        for k, (key, group) in enumerate(sorted(panels["m"].items()))
+        for k, (key, group) in enumerate(sorted(by_panel["m"].items()))
     )
     ceiling = Rule(HALVING, "y", label="exact halving, 1 + sqrt 2")
     ratio = Axis("squared norm over its minimum")
@@ -72,13 +64,49 @@ def draw_ratio(results: Sequence[Result]) -> Reproduction:
             "fixed n it falls with the width, the part that Theorem 3 leaves open."
         ),
     )
-    base = panels["n"][1]
+    shape = _ratio_shape(results, by_panel["n"][1], right)
+    return Reproduction((figure,), {"ratios": _ratio_table(results)}, shape)
+
+
+def _by_panel(results: Sequence[Result]) -> dict[str, dict[int, list[Result]]]:
+    """Results of each line: left by width over that of order log n, right by n."""
+    panels: dict[str, dict[int, list[Result]]] = {"n": defaultdict(list), "m": defaultdict(list)}
+    for result in results:
+        if result.values["interpolating"]:
+            parameters = result.point.parameters
+            if parameters["panel"] == "n":
+                key = round(parameters["m"] / width_for(parameters["n"]))
+            else:
+                key = parameters["n"]
+            panels[parameters["panel"]][key].append(result)
+    return panels
+
+
+def _ratio_line(group: list[Result], axis: str, label: str, k: int) -> Line:
+    group = sorted(group, key=lambda r: int(r.point.parameters[axis]))
+    ratios = [r.arrays["ratios"] for r in group]
+    return Line(
+        np.array([float(r.point.parameters[axis]) for r in group]),
+        np.array([float(x.mean()) for x in ratios]),
+        label=label,
+        colour=k % 7,
+        dash=DASHES[k % 3],
+        marker=MARKERS[k % 3],
+        low=np.array([float(x.min()) for x in ratios]),
+        high=np.array([float(x.max()) for x in ratios]),
+    )
+
+
+def _ratio_shape(
+    results: Sequence[Result], base: Sequence[Result], by_width: Sequence[Line]
+) -> tuple[Expectation, ...]:
+    """Ratios of all results, of ``base`` with m of order log n, and of the lines against m."""
     means = {r.point.parameters["n"]: float(r.arrays["ratios"].mean()) for r in base}
     middle = [mean for n, mean in means.items() if 64 <= n <= 4096]
     falls = max(
-        float(b / a) for line in right for a, b in zip(line.y[:-1], line.y[1:], strict=True)
+        float(b / a) for line in by_width for a, b in zip(line.y[:-1], line.y[1:], strict=True)
     )
-    shape = (
+    return (
         Expectation(
             "least ratio", _extreme(results, np.min), 1.0 - 1e-12, np.inf, "paper eq. (15)"
         ),
@@ -110,22 +138,6 @@ def draw_ratio(results: Sequence[Result]) -> Reproduction:
             19.32,
             "Theorem 3 with explicit constant",
         ),
-    )
-    return Reproduction((figure,), {"ratios": _ratio_table(results)}, shape)
-
-
-def _ratio_line(group: list[Result], axis: str, label: str, k: int) -> Line:
-    group = sorted(group, key=lambda r: int(r.point.parameters[axis]))
-    ratios = [r.arrays["ratios"] for r in group]
-    return Line(
-        np.array([float(r.point.parameters[axis]) for r in group]),
-        np.array([float(x.mean()) for x in ratios]),
-        label=label,
-        colour=k % 7,
-        dash=DASHES[k % 3],
-        marker=MARKERS[k % 3],
-        low=np.array([float(x.min()) for x in ratios]),
-        high=np.array([float(x.max()) for x in ratios]),
     )
 
 

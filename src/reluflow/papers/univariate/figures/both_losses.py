@@ -29,8 +29,52 @@ def _right(result: Result) -> bool:
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:
+    """Distance of the two paths at equal loss, and the functions at the end."""
     kept = [result for result in results if _right(result)]
     shown = (kept or list(results))[0]
+    margins = _pairs(kept, "margin")
+    regions = _pairs(kept, "regions")
+    text = f"{len(kept)} of {len(results)} starts separate the points with both losses."
+    return Reproduction(
+        (_figure((_paths(kept), _functions(shown)), text),),
+        {
+            "losses": {
+                "start": list(range(len(margins))),
+                "margin_exponential": list(margins[:, 0]),
+                "margin_logistic": list(margins[:, 1]),
+                "regions_exponential": list(regions[:, 0]),
+                "regions_logistic": list(regions[:, 1]),
+            }
+        },
+        _expectations(margins, regions),
+        note=text,
+    )
+
+
+def _pairs(kept: Sequence[Result], name: str) -> np.ndarray:
+    """One number of each start with either loss: a row for each start."""
+    return np.array(
+        [[result.values[f"{loss}_{name}"] for loss in LOSSES] for result in kept]
+    ).reshape(-1, 2)
+
+
+def _figure(panels: tuple[Panel, ...], text: str) -> Figure:
+    """The two panels and the caption, which ends with how many starts are drawn."""
+    return Figure(
+        "losses",
+        "Two losses, two paths, limits of one kind",
+        panels,
+        columns=2,
+        caption=(
+            "The same starts with the exponential and the logistic loss (r = 2, n = 15, width 32). "
+            "Left: distance of the unit vectors of all weights at equal F, one curve a start. "
+            f"Right: the functions at the end, first start; shaded: label +1. {text}"
+        ),
+    )
+
+
+def _paths(kept: Sequence[Result]) -> Panel:
+    """Distance of the directions with the two losses at equal F, one curve a start."""
     paths: list[Layer] = [
         Line(
             result.arrays["levels"],
@@ -41,62 +85,33 @@ def _draw(results: Sequence[Result]) -> Reproduction:
         )
         for k, result in enumerate(kept)
     ]
-    pairs = np.array(
-        [[result.values[f"{name}_margin"] for name in LOSSES] for result in kept]
-    ).reshape(-1, 2)
-    regions = np.array(
-        [[result.values[f"{name}_regions"] for name in LOSSES] for result in kept]
-    ).reshape(-1, 2)
-    text = f"{len(kept)} of {len(results)} starts separate the points with both losses."
-    figure = Figure(
-        "losses",
-        "Two losses, two paths, limits of one kind",
-        (
-            Panel(
-                "distance of the directions",
-                Axis(FALL, "log"),
-                Axis("|u_exp - u_log| at equal F", "log"),
-                tuple(paths),
-            ),
-            _functions(shown),
-        ),
-        columns=2,
-        caption=(
-            "The same starts with the exponential and the logistic loss (r = 2, n = 15, width 32). "
-            "Left: distance of the unit vectors of all weights at equal F, one curve a start. "
-            f"Right: the functions at the end, first start; shaded: label +1. {text}"
-        ),
+    return Panel(
+        "distance of the directions",
+        Axis(FALL, "log"),
+        Axis("|u_exp - u_log| at equal F", "log"),
+        tuple(paths),
     )
-    gaps = np.abs(pairs[:, 1] / pairs[:, 0] - 1.0) if len(pairs) else np.empty(0)
+
+
+def _expectations(margins: np.ndarray, regions: np.ndarray) -> tuple[Expectation, ...]:
+    """Region counts that agree, and margins that may differ."""
+    gaps = np.abs(margins[:, 1] / margins[:, 0] - 1.0) if len(margins) else np.empty(0)
     same = float(np.mean(np.abs(regions[:, 0] - regions[:, 1]) <= 1)) if len(regions) else np.nan
-    return Reproduction(
-        (figure,),
-        {
-            "losses": {
-                "start": list(range(len(pairs))),
-                "margin_exponential": list(pairs[:, 0]),
-                "margin_logistic": list(pairs[:, 1]),
-                "regions_exponential": list(regions[:, 0]),
-                "regions_logistic": list(regions[:, 1]),
-            }
-        },
-        (
-            Expectation(
-                "share of the starts whose region counts differ by at most 1",
-                same,
-                0.6,
-                1.0,
-                "Theorem 4.2 holds for both losses",
-            ),
-            Expectation(
-                "largest relative difference of the margins",
-                extreme(gaps, "largest"),
-                0.0,
-                0.5,
-                "Theorem 4.1: both limits are KKT points, not the same one",
-            ),
+    return (
+        Expectation(
+            "share of the starts whose region counts differ by at most 1",
+            same,
+            0.6,
+            1.0,
+            "Theorem 4.2 holds for both losses",
         ),
-        note=text,
+        Expectation(
+            "largest relative difference of the margins",
+            extreme(gaps, "largest"),
+            0.0,
+            0.5,
+            "Theorem 4.1: both limits are KKT points, not the same one",
+        ),
     )
 
 

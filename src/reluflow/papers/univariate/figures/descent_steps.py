@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from reluflow.checks import Array
 from reluflow.figures import Axis, Figure, Line, Panel
 from reluflow.figures.description import DASHES, MARKERS
 from reluflow.papers.univariate.figures.problems import problem, trials
@@ -31,23 +32,42 @@ def _points(size: Size, seed: int) -> Iterable[Point]:
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:
+    """Distance to the flow, chattering and drift of descent against the step."""
     kept = [result for result in results if result.values["reached"]]
-    cells = {alpha: part for (alpha,), part in groups(kept, "alpha").items()}
-    alpha = np.array(sorted(cells))
-    lines, powers, everywhere = [], {}, {}
-    for k, (name, label) in enumerate(ROWS):
-        found = [values(cells[a], name) for a in alpha]
-        middle = np.array([median(part[np.isfinite(part)]) for part in found])
-        small = alpha <= SMALL_STEP
-        powers[name] = slope(alpha[small], middle[small])
-        everywhere[name] = slope(alpha, middle)
-        lines.append(Line(alpha, middle, label=label, colour=k, dash=DASHES[k], marker=MARKERS[k]))
+    alpha, middles = _medians(kept)
+    small = alpha <= SMALL_STEP
+    powers = {name: slope(alpha[small], middle[small]) for name, middle in middles.items()}
     text = (
         f"{len(kept)} of {len(results)} runs of descent reach the loss e^-8. Powers are fitted for "
         f"alpha up to 10^-2.5; over all steps drawn the power of the drift is "
-        f"{everywhere['drift']:.2f}."
+        f"{slope(alpha, middles['drift']):.2f}."
     )
-    figure = Figure(
+    return Reproduction(
+        (_figure(alpha, middles, text),),
+        {"descent": columns(results, ("alpha",), (*(name for name, _ in ROWS), "reached"))},
+        _expectations(powers),
+        note=text,
+    )
+
+
+def _medians(kept: Sequence[Result]) -> tuple[Array, dict[str, Array]]:
+    """The steps, and the median over starts of each measurement at each of them."""
+    cells = {alpha: part for (alpha,), part in groups(kept, "alpha").items()}
+    alpha = np.array(sorted(cells))
+    middles = {}
+    for name, _ in ROWS:
+        found = [values(cells[a], name) for a in alpha]
+        middles[name] = np.array([median(part[np.isfinite(part)]) for part in found])
+    return alpha, middles
+
+
+def _figure(alpha: Array, middles: dict[str, Array], text: str) -> Figure:
+    """One panel with a line for each measurement; the caption ends with the powers."""
+    lines = [
+        Line(alpha, middles[name], label=label, colour=k, dash=DASHES[k], marker=MARKERS[k])
+        for k, (name, label) in enumerate(ROWS)
+    ]
+    return Figure(
         "descent",
         "Descent follows the flow to first order in the step",
         (
@@ -65,34 +85,33 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"the step; balance drifts in proportion too. {text}"
         ),
     )
+
+
+def _expectations(powers: dict[str, float]) -> tuple[Expectation, ...]:
+    """First order in the step for each measurement."""
     first = "first order in the step"
-    return Reproduction(
-        (figure,),
-        {"descent": columns(results, ("alpha",), (*(name for name, _ in ROWS), "reached"))},
-        (
-            Expectation(
-                "power of alpha in the drift, alpha up to 10^-2.5",
-                powers["drift"],
-                0.85,
-                1.15,
-                first,
-            ),
-            Expectation(
-                "power of alpha in the distance, alpha up to 10^-2.5",
-                powers["apart"],
-                0.7,
-                1.3,
-                first,
-            ),
-            Expectation(
-                "power of alpha in the chatter, alpha up to 10^-2.5",
-                powers["chatter"],
-                0.6,
-                1.4,
-                first,
-            ),
+    return (
+        Expectation(
+            "power of alpha in the drift, alpha up to 10^-2.5",
+            powers["drift"],
+            0.85,
+            1.15,
+            first,
         ),
-        note=text,
+        Expectation(
+            "power of alpha in the distance, alpha up to 10^-2.5",
+            powers["apart"],
+            0.7,
+            1.3,
+            first,
+        ),
+        Expectation(
+            "power of alpha in the chatter, alpha up to 10^-2.5",
+            powers["chatter"],
+            0.6,
+            1.4,
+            first,
+        ),
     )
 
 

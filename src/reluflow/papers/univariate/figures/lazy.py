@@ -29,42 +29,29 @@ def _points(size: Size, seed: int) -> Iterable[Point]:
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:
+    """Movement until separation, and linear regions then and late, against the scale."""
     cells = {sigma: part for (sigma,), part in groups(results, "sigma").items()}
     sigma = np.array(sorted(cells))
     reached = {s: [r for r in cells[s] if r.values["reached"]] for s in sigma}
     movement = _middle(reached, sigma, "movement")
     displacement = _middle(reached, sigma, "displacement")
-    figure = Figure(
+    panels = (_movement_panel(sigma, movement, displacement), _regions_panel(reached, sigma))
+    late = slope(sigma[sigma >= LAZY_FROM], movement[sigma >= LAZY_FROM])
+    sigmas = [result.point.parameters["sigma"] for result in results]
+    return Reproduction(
+        (_figure(panels, results),),
+        {"lazy_rich": {"sigma_hidden": sigmas, **columns(results, (), MEASURED)}},
+        _expectations(results, late),
+        note=f"{fates(results)} Theorem 3.1 asks for {_asked()}.",
+    )
+
+
+def _figure(panels: tuple[Panel, ...], results: Sequence[Result]) -> Figure:
+    """The two panels and the caption, which ends with how the runs ended."""
+    return Figure(
         "lazy_rich",
         "A large hidden layer hardly moves before separation, and loses its kinks afterwards",
-        (
-            Panel(
-                "movement until loss 1/(2n)",
-                Axis("sigma_h, deviation of the hidden weights", "log"),
-                Axis("relative movement", "log"),
-                (
-                    Line(sigma, movement, label="hidden layer", marker="circle"),
-                    Line(
-                        sigma,
-                        displacement,
-                        label="breakpoint (median)",
-                        colour=1,
-                        dash="dash",
-                        marker="square",
-                    ),
-                ),
-            ),
-            Panel(
-                "linear regions",
-                Axis("sigma_h, deviation of the hidden weights", "log"),
-                Axis("linear regions", range=(0.0, 40.0)),
-                (
-                    _count(reached, sigma, "then", "regions at loss 1/(2n)", 2),
-                    _count(reached, sigma, "later", "regions late", 3),
-                    Rule(R_TEACHER, label="label switches", dash="dashdot"),
-                ),
-            ),
-        ),
+        panels,
         columns=2,
         caption=(
             "sigma_o is the largest that Theorem 3.1 allows. Left: movement when the loss first is "
@@ -74,33 +61,62 @@ def _draw(results: Sequence[Result]) -> Reproduction:
             f"Theorem 3.1 asks for {_asked()}. {fates(results)}"
         ),
     )
-    late = slope(sigma[sigma >= LAZY_FROM], movement[sigma >= LAZY_FROM])
-    share = float(np.mean([bool(result.values["reached"]) for result in results]))
-    excess = [r.values["later"] for r in results if r.values["reached"]]
-    sigmas = [result.point.parameters["sigma"] for result in results]
-    return Reproduction(
-        (figure,),
-        {"lazy_rich": {"sigma_hidden": sigmas, **columns(results, (), MEASURED)}},
+
+
+def _movement_panel(sigma: Array, movement: Array, displacement: Array) -> Panel:
+    """Median relative movement of the hidden layer and of its breakpoints."""
+    return Panel(
+        "movement until loss 1/(2n)",
+        Axis("sigma_h, deviation of the hidden weights", "log"),
+        Axis("relative movement", "log"),
         (
-            Expectation(
-                f"power of sigma_h in the movement, from {LAZY_FROM:g} on",
-                late,
-                -4.5,
-                -3.5,
-                "balance of the two layers: relative movement v^2/sigma_h^2 with v = O(1/sigma_h)",
-            ),
-            Expectation(
-                "share of the runs that reach loss 1/(2n)",
-                share,
-                0.9,
-                1.0,
-                "Theorem 3.1, whose constants are far larger",
-            ),
-            Expectation(
-                "most regions late", extreme(excess, "largest"), R_TEACHER, 131, "Theorem 4.2"
+            Line(sigma, movement, label="hidden layer", marker="circle"),
+            Line(
+                sigma,
+                displacement,
+                label="breakpoint (median)",
+                colour=1,
+                dash="dash",
+                marker="square",
             ),
         ),
-        note=f"{fates(results)} Theorem 3.1 asks for {_asked()}.",
+    )
+
+
+def _regions_panel(reached: dict[float, list[Result]], sigma: Array) -> Panel:
+    """Linear regions at loss 1/(2n) and late, beside the number of label switches."""
+    return Panel(
+        "linear regions",
+        Axis("sigma_h, deviation of the hidden weights", "log"),
+        Axis("linear regions", range=(0.0, 40.0)),
+        (
+            _count(reached, sigma, "then", "regions at loss 1/(2n)", 2),
+            _count(reached, sigma, "later", "regions late", 3),
+            Rule(R_TEACHER, label="label switches", dash="dashdot"),
+        ),
+    )
+
+
+def _expectations(results: Sequence[Result], late: float) -> tuple[Expectation, ...]:
+    """The power of the movement, the share of runs that get there, and the regions late."""
+    share = float(np.mean([bool(result.values["reached"]) for result in results]))
+    excess = [r.values["later"] for r in results if r.values["reached"]]
+    return (
+        Expectation(
+            f"power of sigma_h in the movement, from {LAZY_FROM:g} on",
+            late,
+            -4.5,
+            -3.5,
+            "balance of the two layers: relative movement v^2/sigma_h^2 with v = O(1/sigma_h)",
+        ),
+        Expectation(
+            "share of the runs that reach loss 1/(2n)",
+            share,
+            0.9,
+            1.0,
+            "Theorem 3.1, whose constants are far larger",
+        ),
+        Expectation("most regions late", extreme(excess, "largest"), R_TEACHER, 131, "Theorem 4.2"),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from reluflow.figures import Axis, Figure, Line, Panel, Points, Rule
 from reluflow.papers.univariate.figures.problems import problem, trials
 from reluflow.papers.univariate.figures.tools import fates, pick, separated
-from reluflow.papers.univariate.figures.trends import gap_panel
+from reluflow.papers.univariate.figures.trends import History, gap_panel
 from reluflow.sweeps import Point, Result
 from reluflow.theory.contract import Expectation, Recipe, Reproduction, Size
 from reluflow.theory.results import extreme
@@ -26,30 +26,16 @@ def _points(size: Size, seed: int) -> Iterable[Point]:
 
 
 def _draw(results: Sequence[Result]) -> Reproduction:
+    """Margins below the optimum, how close the ends are, and the basin of Example 1."""
     runs = [result for result in results if "optimum" in result.values]
     basins = [result for result in results if "angle" in result.values]
     kept = separated(runs)
     optima = [float(result.values["optimum"]) for result in kept]
     histories = [result.arrays for result in kept]
     ratios = np.sort([h["margin"][-1] / best for h, best in zip(histories, optima, strict=True)])
-    figure = Figure(
-        "margin",
-        "Margins rise, never beyond the optimum, and often stop below it",
-        (gap_panel(histories, optima), _shares(ratios), _basin(basins)),
-        columns=3,
-        caption=(
-            "Left: margin and smoothed margin below the certified optimum over all widths, one "
-            "curve a start (r = 3, n = 16, width 32). Middle: how close the ends are. Right: "
-            "Example 1 with its zero neuron replaced by one of the given size: which KKT point is "
-            f"reached depends on the start; the optimum is sqrt(17)/4. {fates(runs)}"
-        ),
-    )
-    rises = [
-        float(np.diff(h["smoothed"][h["F"] > np.log(16)]).min(initial=np.inf)) for h in histories
-    ]
-    best_share = float(np.mean(ratios > 1.0 - OPTIMAL)) if len(ratios) else float("nan")
+    panels = (gap_panel(histories, optima), _shares(ratios), _basin(basins))
     return Reproduction(
-        (figure,),
+        (_figure(panels, runs),),
         {
             "margins": {
                 "run": list(range(len(ratios))),
@@ -61,40 +47,70 @@ def _draw(results: Sequence[Result]) -> Reproduction:
                 "margin": [result.values["margin"] for result in basins],
             },
         },
-        (
-            Expectation(
-                "largest margin over the optimum",
-                extreme(
-                    [(h["margin"] / b).max() for h, b in zip(histories, optima, strict=True)],
-                    "largest",
-                ),
-                0.0,
-                1.0 + 1e-8,
-                "convex duality: the optimum is a bound for every network",
-            ),
-            Expectation(
-                "smallest increment of the smoothed margin after separation",
-                extreme(rises, "least"),
-                -1e-10,
-                np.inf,
-                "Lyu and Li: monotone once the total loss is below loss(0)",
-            ),
-            Expectation(
-                f"share of the starts within {OPTIMAL:g} of the optimum",
-                best_share,
-                0.0,
-                1.0,
-                "Theorem 4.1 promises a KKT point only (Example 1)",
-            ),
-            Expectation(
-                "margin reached from the smallest perturbation of Example 1",
-                _smallest(basins),
-                0.49,
-                0.6,
-                "Example 1: the start is a KKT point of margin 1/2",
-            ),
-        ),
+        _expectations(histories, optima, ratios, basins),
         note=fates(runs),
+    )
+
+
+def _figure(panels: tuple[Panel, ...], runs: Sequence[Result]) -> Figure:
+    """The three panels and the caption, which ends with how the runs ended."""
+    return Figure(
+        "margin",
+        "Margins rise, never beyond the optimum, and often stop below it",
+        panels,
+        columns=3,
+        caption=(
+            "Left: margin and smoothed margin below the certified optimum over all widths, one "
+            "curve a start (r = 3, n = 16, width 32). Middle: how close the ends are. Right: "
+            "Example 1 with its zero neuron replaced by one of the given size: which KKT point is "
+            f"reached depends on the start; the optimum is sqrt(17)/4. {fates(runs)}"
+        ),
+    )
+
+
+def _expectations(
+    histories: Sequence[History],
+    optima: Sequence[float],
+    ratios: np.ndarray,
+    basins: Sequence[Result],
+) -> tuple[Expectation, ...]:
+    """Margins that rise up to the optimum at most, some that reach it, and Example 1."""
+    rises = [
+        float(np.diff(h["smoothed"][h["F"] > np.log(16)]).min(initial=np.inf)) for h in histories
+    ]
+    best_share = float(np.mean(ratios > 1.0 - OPTIMAL)) if len(ratios) else float("nan")
+    return (
+        Expectation(
+            "largest margin over the optimum",
+            extreme(
+                [(h["margin"] / b).max() for h, b in zip(histories, optima, strict=True)],
+                "largest",
+            ),
+            0.0,
+            1.0 + 1e-8,
+            "convex duality: the optimum is a bound for every network",
+        ),
+        Expectation(
+            "smallest increment of the smoothed margin after separation",
+            extreme(rises, "least"),
+            -1e-10,
+            np.inf,
+            "Lyu and Li: monotone once the total loss is below loss(0)",
+        ),
+        Expectation(
+            f"share of the starts within {OPTIMAL:g} of the optimum",
+            best_share,
+            0.0,
+            1.0,
+            "Theorem 4.1 promises a KKT point only (Example 1)",
+        ),
+        Expectation(
+            "margin reached from the smallest perturbation of Example 1",
+            _smallest(basins),
+            0.49,
+            0.6,
+            "Example 1: the start is a KKT point of margin 1/2",
+        ),
     )
 
 

@@ -145,41 +145,30 @@ def _width_points(size: Size, seed: int) -> Iterable[Point]:
 
 
 def _draw_width(results: Sequence[Result]) -> Reproduction:
+    """Regions of the limit and share of separating starts against the width, by teacher."""
     counts: list[Line | Rule] = []
     shares: list[Line | Rule] = []
     expectations = []
-    axis = count_axis("width k", [run.point.parameters["width"] for run in results])
     for k, ((r,), members) in enumerate(groups(results, "r").items()):
         by_width = {width: part for (width,), part in groups(members, "width").items()}
-        widths = np.array(sorted(by_width), dtype=np.float64)
-        found = [values(separated(by_width[int(w)]), "regions") for w in widths]
-        middle = np.array([median(part) for part in found])
-        counts.append(
-            Line(
-                widths,
-                middle,
-                label=f"r = {r}",
-                colour=k,
-                dash=DASHES[k % 4],
-                marker=MARKERS[k],
-                low=np.array([extreme(part, "least") for part in found]),
-                high=np.array([extreme(part, "largest") for part in found]),
-            )
-        )
+        counts.append(_count_line(r, k, by_width))
         counts.append(Rule(region_bound(r), label=f"32 r + 67, r = {r}", colour=k, dash="dot"))
-        part_right = [len(separated(by_width[int(w)])) / len(by_width[int(w)]) for w in widths]
-        shares.append(
-            Line(
-                widths,
-                np.array(part_right),
-                label=f"r = {r}",
-                colour=k,
-                dash=DASHES[k % 4],
-                marker=MARKERS[k],
-            )
-        )
+        shares.append(_share_line(r, k, by_width))
         expectations += _width_shape(r, members)
-    figure = Figure(
+    return Reproduction(
+        (_width_figure(results, counts, shares),),
+        {"regions_width": columns(results, ("r", "n", "width"), MEASURED)},
+        tuple(expectations),
+        fates(results),
+    )
+
+
+def _width_figure(
+    results: Sequence[Result], counts: Sequence[Line | Rule], shares: Sequence[Line | Rule]
+) -> Figure:
+    """The panels of counts and of shares, with their caption."""
+    axis = count_axis("width k", [run.point.parameters["width"] for run in results])
+    return Figure(
         "regions_width",
         "The number of regions does not grow with the width",
         (
@@ -203,11 +192,35 @@ def _draw_width(results: Sequence[Result]) -> Reproduction:
             f"Right: share of the starts that separate their points. {fates(results)}"
         ),
     )
-    return Reproduction(
-        (figure,),
-        {"regions_width": columns(results, ("r", "n", "width"), MEASURED)},
-        tuple(expectations),
-        fates(results),
+
+
+def _count_line(r: int, k: int, by_width: dict[int, list[Result]]) -> Line:
+    """Median number of regions of separating runs, with a band from fewest to most."""
+    widths = np.array(sorted(by_width), dtype=np.float64)
+    found = [values(separated(by_width[int(w)]), "regions") for w in widths]
+    return Line(
+        widths,
+        np.array([median(part) for part in found]),
+        label=f"r = {r}",
+        colour=k,
+        dash=DASHES[k % 4],
+        marker=MARKERS[k],
+        low=np.array([extreme(part, "least") for part in found]),
+        high=np.array([extreme(part, "largest") for part in found]),
+    )
+
+
+def _share_line(r: int, k: int, by_width: dict[int, list[Result]]) -> Line:
+    """Share of the starts that separate their points."""
+    widths = np.array(sorted(by_width), dtype=np.float64)
+    part_right = [len(separated(by_width[int(w)])) / len(by_width[int(w)]) for w in widths]
+    return Line(
+        widths,
+        np.array(part_right),
+        label=f"r = {r}",
+        colour=k,
+        dash=DASHES[k % 4],
+        marker=MARKERS[k],
     )
 
 
