@@ -101,12 +101,12 @@ def processes(count: int, prepare: Callable[[], None] | None = None) -> Iterator
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    context = multiprocessing.get_context("spawn")
+    context, others = multiprocessing.get_context("spawn"), set(multiprocessing.active_children())
     with ProcessPoolExecutor(count, context, initializer=_begin, initargs=(prepare,)) as pool:
         try:
             yield pool
         finally:
-            for worker in multiprocessing.active_children():
+            for worker in set(multiprocessing.active_children()) - others:
                 worker.kill()
 
 

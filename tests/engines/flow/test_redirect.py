@@ -7,6 +7,7 @@ import reluflow as rf
 from reluflow.engines.flow.controller import Controller, Counters
 from reluflow.engines.flow.events import EventLog
 from reluflow.engines.flow.problem import Problem
+from reluflow.engines.flow.riders import without
 from reluflow.engines.flow.start import begin_at
 from reluflow.engines.flow.state import start
 from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
@@ -14,7 +15,7 @@ from reluflow.kernels.flow.layout import ABOVE, BELOW, SLIDE
 POINTS = [[1.0, 0.0], [-0.6, 0.8], [0.8, 0.6]]
 
 
-def parted(a, c, points=POINTS, y=(1.0, 1.0, 1.0), loss=None):
+def parted(a, c, points=POINTS, y=(1.0, 1.0, 1.0), loss=None, rides=False):
     """The modes of a neuron that slides on the first of three planes and is above the others, at
     the end of a step with forces ``c``; and how many branches are written down.
     """
@@ -24,17 +25,23 @@ def parted(a, c, points=POINTS, y=(1.0, 1.0, 1.0), loss=None):
     assert state.mode[0].tolist() == [BELOW, ABOVE, ABOVE]
     state.mode[0, 0] = SLIDE
     controller = Controller(problem, 1e-8, Counters(), log)
-    controller._part(begin_at(problem, state), state, np.array(c))
+    at = begin_at(problem, state)
+    controller._part(without(at, np.array([0])) if rides else at, state, np.array(c))
     log.date(lambda clocks: (clocks, clocks))
     return state.mode[0].tolist(), log.grazes
 
 
 # the others pull along the first normal by 0.8 c_2 - 0.6 c_1: theta = (0.6 c_1 - 0.8 c_2) / c_0
+@pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize(("other", "side"), [(0.25, BELOW), (1.0, ABOVE)])
-def test_a_plane_that_repels_is_left_to_the_side_where_descent_is_for_longer(other, side):
-    modes, branches = parted(1.0, [1.0, other, 0.0])
+def test_a_plane_that_repels_is_left_to_the_side_where_descent_is_for_longer(other, side, sign):
+    modes, branches = parted(sign, [sign, sign * other, 0.0])
     assert modes == [side, ABOVE, ABOVE]
     assert branches == 1
+
+
+def test_one_that_rides_is_let_go_as_well():
+    assert parted(1.0, [1.0, 1.0, 0.0], rides=True) == ([ABOVE, ABOVE, ABOVE], 1)
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
